@@ -1,0 +1,1 @@
+"""`tic-manifest`: a delivery of pull requests and one image as a fact that anyone can re-check."""

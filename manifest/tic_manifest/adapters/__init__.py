@@ -1,0 +1,1 @@
+"""The only code that runs a process or opens a socket."""

@@ -1,0 +1,1 @@
+"""Bytes to values and back: strict readers, one canonical writer. Pure."""

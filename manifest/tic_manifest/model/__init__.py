@@ -1,0 +1,1 @@
+"""Frozen values. Nothing here reads, writes or decides."""

@@ -1,0 +1,7 @@
+"""Codes of the area `gate` (contract, section 7)."""
+
+from __future__ import annotations
+
+from tic_manifest.model.codes import Code
+
+CODES: tuple[Code, ...] = ()

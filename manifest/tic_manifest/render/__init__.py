@@ -1,0 +1,1 @@
+"""Values to text, markdown, JSON and the formats of CI systems. Pure."""

@@ -1,0 +1,1 @@
+"""Values to findings. Pure: no process, no socket, no clock."""
