@@ -21,10 +21,18 @@ def load_json(raw: bytes, where: str, *, max_bytes: int = MAX_BYTES, max_depth: 
     Raises RefusedError: JSON_MALFORMED, JSON_DUPLICATE_KEY, JSON_DEPTH; NaN and Infinity are malformed.
     """
     if len(raw) > max_bytes:
-        raise RefusedError("JSON_MALFORMED", "document too large", where=where, expected=f"at most {max_bytes} bytes", actual=f"{len(raw)} bytes")
+        raise RefusedError(
+            "JSON_MALFORMED",
+            "document too large",
+            where=where,
+            expected=f"at most {max_bytes} bytes",
+            actual=f"{len(raw)} bytes",
+        )
     _check_depth(raw, where, max_depth)
     try:
-        return json.loads(raw.decode("utf-8"), object_pairs_hook=_pairs(where), parse_constant=_constant(where))
+        return json.loads(
+            raw.decode("utf-8"), object_pairs_hook=_pairs(where), parse_constant=_constant(where)
+        )
     except (UnicodeDecodeError, ValueError, RecursionError) as error:
         raise RefusedError("JSON_MALFORMED", "not a JSON document", where=where, actual=str(error)) from error
 
@@ -35,13 +43,19 @@ def read_model(raw: bytes, model: type[Model], where: str) -> Model:
     try:
         return model.model_validate_json(raw)
     except ValidationError as error:
-        raise RefusedError("SCHEMA", "document does not fit its schema", where=where, actual=first_error(error)) from error
+        raise RefusedError(
+            "SCHEMA", "document does not fit its schema", where=where, actual=first_error(error)
+        ) from error
 
 
 def first_error(error: ValidationError) -> str:
     """The first mistake of a validation, as `$.path: words`."""
     one = error.errors(include_url=False, include_input=False)[0]
-    return "$" + "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in one["loc"]) + f": {one['msg']}"
+    return (
+        "$"
+        + "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in one["loc"])
+        + f": {one['msg']}"
+    )
 
 
 def _pairs(where: str) -> Any:
@@ -50,7 +64,12 @@ def _pairs(where: str) -> Any:
         if len(data) != len(pairs):
             names = [name for name, _ in pairs]
             twice = sorted({name for name in names if names.count(name) > 1})
-            raise RefusedError("JSON_DUPLICATE_KEY", "a key stands twice in one object", where=where, actual=", ".join(twice[:5]))
+            raise RefusedError(
+                "JSON_DUPLICATE_KEY",
+                "a key stands twice in one object",
+                where=where,
+                actual=", ".join(twice[:5]),
+            )
         return data
 
     return build
@@ -73,6 +92,8 @@ def _check_depth(raw: bytes, where: str, limit: int) -> None:
         elif byte in b"[{":
             depth += 1
             if depth > limit:
-                raise RefusedError("JSON_DEPTH", "nested too deeply", where=where, expected=f"at most {limit} levels")
+                raise RefusedError(
+                    "JSON_DEPTH", "nested too deeply", where=where, expected=f"at most {limit} levels"
+                )
         elif byte in b"]}":
             depth -= 1

@@ -159,5 +159,3 @@ class Recipe(PersonValue):
     reference_recipe: Text | None = None
     dataset: Text | None = None
     policy: Policy = Policy()
-
-

@@ -1,0 +1,181 @@
+"""What stages need from the outside world. Adapters implement these; tests hold fakes with real digests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any, Protocol
+
+from tic_manifest.model.base import Digest, GitCommit, GitTree
+from tic_manifest.model.lock import DebianRoot, LockedFile, Submodule
+from tic_manifest.model.receipt import Host
+from tic_manifest.model.recipe import Debian, Python
+
+
+class Clock(Protocol):
+    """The time, read by whoever writes a receipt."""
+
+    def now(self) -> str:
+        """UTC as `YYYY-MM-DDTHH:MM:SSZ`."""
+
+
+class Progress(Protocol):
+    """Talk about long work; never data."""
+
+    def say(self, text: str) -> None:
+        """One plain line."""
+
+    def step(self, name: str, total: int | None = None) -> AbstractContextManager[Step]:
+        """A step with an optional total in bytes or items."""
+
+
+class Step(Protocol):
+    """A running step."""
+
+    def advance(self, amount: int) -> None:
+        """`amount` more of the total is done."""
+
+
+class Store(Protocol):
+    """Content-addressed files that outlive a work folder's stages."""
+
+    def path(self, digest: Digest) -> Path | None:
+        """Where the file lies, its content re-hashed when it was put; None when absent."""
+
+    def put(self, source: IO[bytes], *, expected: Digest | None = None) -> Digest:
+        """Store a stream atomically. Raises RefusedError WHEEL_HASH when `expected` differs."""
+
+
+class SourceGit(Protocol):
+    """Git objects of one repository in a bare mirror of ours, read without any user configuration."""
+
+    def fetch(self, commits: Sequence[GitCommit], refs: Sequence[str] = ()) -> None:
+        """Make commits (and refs) present. Raises UnavailableError, or RefusedError PIN_UNFETCHABLE."""
+
+    def tree_of(self, commit: GitCommit) -> GitTree:
+        """The tree of a commit that is present."""
+
+    def merge_base(self, left: GitCommit, right: GitCommit) -> GitCommit | None:
+        """The best common ancestor; None where histories are unrelated."""
+
+    def merge_tree(self, base: GitCommit, head: GitCommit) -> GitTree | None:
+        """The tree of the merge, written; None where it conflicts."""
+
+    def is_ancestor(self, ancestor: GitCommit, descendant: GitCommit) -> bool:
+        """Reachability, both present."""
+
+    def submodules(self, commit: GitCommit) -> tuple[Submodule, ...]:
+        """Gitlinks of a commit's tree with their URLs."""
+
+    def export(self, commit: GitCommit, target: Path) -> GitTree:
+        """Write the tree of a commit below `target`; the tree id recomputed from what was written."""
+
+    def changed_paths(self, base: GitCommit, head: GitCommit) -> tuple[str, ...]:
+        """Paths that differ between two commits."""
+
+
+class Forge(Protocol):
+    """A GitHub REST interface, read only."""
+
+    def pull_request(self, owner: str, repo: str, number: int) -> Mapping[str, Any]:
+        """The answer for one pull request, as data. Raises UnavailableError with the reason's code."""
+
+    def branch_head(self, owner: str, repo: str, branch: str) -> GitCommit | None:
+        """The commit that a branch names now; None when the branch is gone."""
+
+
+class Resolver(Protocol):
+    """Python requirements to files with hashes, files into the store."""
+
+    def resolve(self, requirements: Sequence[str], python: Python, store: Store) -> tuple[LockedFile, ...]:
+        """Every distribution that installs for the requirements, sorted by name. Raises UnavailableError."""
+
+
+class DebianRoots(Protocol):
+    """Debian packages to a root file system, reproducibly."""
+
+    def resolve(self, debian: Debian, architecture: str, store: Store) -> DebianRoot:
+        """Every package of the root by version and hash, each in the store."""
+
+    def make(self, root: DebianRoot, store: Store, target: Path) -> Digest:
+        """Write the root as an OCI layout below `target`, without network; the platform manifest digest."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ImageBuild:
+    """One call of the builder: contexts by name, all local; `network` is always none."""
+
+    dockerfile: Path
+    target: str
+    contexts: Mapping[str, str]
+    arguments: Mapping[str, str]
+    labels: Mapping[str, str]
+    platform: str
+    destination: Path
+    kind: str
+    """`oci` writes a layout folder, `local` a plain folder."""
+    log: Path
+    no_cache: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Container:
+    """One run of a program in an image that is named by digest."""
+
+    image: str
+    argv: Sequence[str]
+    env: Mapping[str, str]
+    inputs: Mapping[str, Path]
+    """Container path to host folder, mounted read-only."""
+    output: Path
+    """Host folder mounted at /out, the only writable mount."""
+    shm_mib: int
+    timeout_seconds: int
+    log: Path
+    name: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ended:
+    """How a container ended. `exit_code` is None where our time limit ended it."""
+
+    exit_code: int | None
+    timed_out: bool
+    oom_killed: bool
+    log_tail: tuple[str, ...]
+
+
+class Engine(Protocol):
+    """A container engine with BuildKit."""
+
+    def describe(self) -> str:
+        """Engine and builder with their versions."""
+
+    def host(self) -> Host:
+        """The machine that containers run on."""
+
+    def build(self, request: ImageBuild) -> None:
+        """Build without network; raises UnavailableError ENGINE_FAILED with the last log lines."""
+
+    def load(self, layout: Path, digest: Digest) -> str:
+        """Make an image of a layout runnable; returns what `run` takes, which names the digest."""
+
+    def run(self, container: Container) -> Ended:
+        """Run to the end with no network. The container is gone afterwards, whatever happens."""
+
+
+class Work(Protocol):
+    """The work folder of one delivery."""
+
+    root: Path
+
+    def read(self, name: str) -> bytes | None:
+        """A file of the folder, or None."""
+
+    def write(self, name: str, data: bytes) -> Path:
+        """Write a file whole or not at all."""
+
+    def receipts(self, lock: Digest) -> Iterator[tuple[str, bytes]]:
+        """Stage and bytes of the receipts that belong to a lock."""
