@@ -1,0 +1,1 @@
+"""What `scripts/engine`, `scripts/registry` and `scripts/clean-root` share: standard library only."""

@@ -1,0 +1,244 @@
+"""An engine of our own: everything it has lies below one root, and another engine is never touched.
+
+It has no bridge and no firewall rules, which two engines would share: containers and build steps run with
+`--network none` (or `host`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+from pathlib import Path
+
+from enginelib import process, rights
+from enginelib.process import Started
+from enginelib.say import MissingError, UsageError, last_lines, run, say
+
+LONGEST_ROOT = 60  # a unix socket's path holds 107 bytes, and the engine makes some below its exec root
+PROGRAMS = ("dockerd", "containerd", "containerd-shim-runc-v2")
+PATHS = ("/usr/sbin", "/usr/bin", "/sbin", "/bin")
+
+
+class Engine:
+    """The engine below one root folder."""
+
+    def __init__(self, root: str) -> None:
+        """Take an absolute, plain path; raises UsageError for another or one too long for sockets."""
+        self.root = Path(root)
+        if not re.fullmatch(r"(/[A-Za-z0-9_+@%:,-][A-Za-z0-9._+@%:,-]*)+", root):
+            raise UsageError(f"TIC_ENGINE_ROOT must be an absolute path of plain characters, not {root!r}")
+        if len(os.fsencode(root)) > LONGEST_ROOT:
+            raise UsageError(
+                f"TIC_ENGINE_ROOT is {len(os.fsencode(root))} bytes long; {LONGEST_ROOT} at most, sockets lie below it"
+            )
+        self.run = self.root / "run"
+        self.log = self.root / "log"
+        self.mark = self.root / "tic-engine.json"
+        self.pids = self.run / "started.json"
+        self.socket = self.run / "docker.sock"
+        self.host = f"unix://{self.socket}"
+        self.containerd_socket = self.run / "containerd.sock"
+        self.containerd_config = self.root / "containerd.toml"
+        self.docker_config = self.root / "daemon.json"
+
+    def answers(self) -> bool:
+        """Tell whether the engine runs and answers on its socket."""
+        with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX) as link:
+            link.settimeout(5)
+            link.connect(str(self.socket))
+            link.sendall(b"GET /_ping HTTP/1.0\r\nHost: docker\r\n\r\n")
+            return link.recv(64).startswith(b"HTTP/1.0 200") or False
+        return False
+
+    def claim(self) -> None:
+        """Make the root ours; raises UsageError for a folder that holds something else."""
+        if self.root.is_dir() and not self.mark.exists() and set(os.listdir(self.root)) - {"lock"}:
+            raise UsageError(f"{self.root} is not empty and not made by scripts/engine; it is left alone")
+        self.root.mkdir(parents=True, exist_ok=True)
+        self.root.chmod(0o711)
+        self.mark.write_text('{"made-by": "scripts/engine"}\n')
+
+    def owned(self) -> bool:
+        """Tell whether the root is one that we made."""
+        return self.mark.exists()
+
+    def lock(self) -> contextlib.AbstractContextManager[None]:
+        """Hold this root's lock; the root must exist."""
+        return process.locked(self.root / "lock", f"scripts/engine on {self.root}")
+
+    def start(self) -> None:
+        """Start containerd and dockerd; raises MissingError with what is missing or what the log says."""
+        self.check()
+        for folder in (self.run, self.log):
+            folder.mkdir(exist_ok=True)
+        self.configure()
+        path = os.pathsep.join([*os.environ.get("PATH", "").split(os.pathsep), *PATHS])
+        env = {**os.environ, "PATH": path.strip(os.pathsep)}
+        try:
+            self.launch("containerd", self.containerd_config, self.containerd_socket.exists, env)
+            self.launch("dockerd", self.docker_config, self.answers, env)
+        except BaseException:
+            self.stop()
+            raise
+
+    def check(self) -> None:
+        """Raise MissingError when rights or mounts for an engine are missing."""
+        missing = rights.lacks(self.root)
+        if missing:
+            raise MissingError("no engine can run here; missing:\n" + "\n".join("  " + line for line in missing))
+
+    def launch(self, name: str, config: Path, ready, env: dict[str, str]) -> None:  # type: ignore[no-untyped-def]
+        """Start one daemon, note it in the pid file, and wait until it is ready."""
+        program = shutil.which(name, path=env["PATH"])
+        if program is None:
+            raise MissingError(f"{name} is not installed")
+        option = "--config" if name == "containerd" else "--config-file"
+        log = self.log / f"{name}.log"
+        started = process.start(name, [program, option, str(config)], str(config), log, env)
+        process.save(self.pids, [*process.load(self.pids), started])
+        if not process.wait_until(lambda: ready() or not process.is_alive(started), 90) or not ready():
+            raise MissingError(f"{name} did not start; {log} ends with:\n{last_lines(log)}")
+
+    def configure(self) -> None:
+        """Write both daemons' configuration."""
+        self.containerd_config.write_text(
+            f"""version = 2
+root = "{self.root}/containerd"
+state = "{self.run}/containerd"
+disabled_plugins = ["io.containerd.grpc.v1.cri", "io.containerd.nri.v1.nri"]
+[grpc]
+address = "{self.containerd_socket}"
+[ttrpc]
+address = "{self.containerd_socket}.ttrpc"
+[debug]
+level = "warn"
+[plugins."io.containerd.internal.v1.opt"]
+path = "{self.root}/containerd/opt"
+"""
+        )
+        settings = {
+            "features": {"containerd-snapshotter": True},
+            "hosts": [self.host],
+            "group": "",
+            "containerd": str(self.containerd_socket),
+            "data-root": f"{self.root}/docker",
+            "exec-root": f"{self.run}/docker",
+            "pidfile": f"{self.run}/docker.pid",
+            "exec-opts": ["native.cgroupdriver=cgroupfs"],
+            "cgroup-parent": "/" + self.group(),
+            "bridge": "none",
+            "iptables": False,
+            "ip6tables": False,
+            "ip-forward": False,
+            "ip-masq": False,
+            "userland-proxy": False,
+            "shutdown-timeout": 5,
+            "builder": {"gc": {"enabled": True, "defaultKeepStorage": "20GB"}},
+        }
+        self.docker_config.write_text(json.dumps(settings, indent=1) + "\n")
+
+    def group(self) -> str:
+        """Return the control group of our containers: one for each root folder, also where chroots share a name."""
+        status = self.root.stat()
+        return f"tic-engine-{status.st_dev}-{status.st_ino}"
+
+    def stop(self) -> bool:
+        """End what we started, containers first, and clear what a kill or a reboot left; tell whether anything ran."""
+        started = [entry for entry in process.load(self.pids) if process.is_alive(entry)]
+        if self.answers():
+            self.kill_containers()
+        for entry in reversed(started):
+            process.stop(entry, patience=20)
+        strays = self.strays()
+        for stray in strays:
+            process.stop(stray, patience=3)
+        self.empty_group()
+        self.unmount()
+        shutil.rmtree(self.run, ignore_errors=True)
+        return bool(started or strays)
+
+    def kill_containers(self) -> None:
+        """End all containers of this engine at once."""
+        docker = ["docker", "--host", self.host]
+        running = run([*docker, "ps", "--quiet", "--no-trunc"]).stdout.split()
+        if running:
+            say(f"ending {len(running)} containers")
+            run([*docker, "kill", *running])
+
+    def strays(self) -> list[Started]:
+        """Return processes of this root that no pid file names: their arguments name it and they see the same folder."""
+        names = {str(path) for path in (self.containerd_socket, self.containerd_config, self.docker_config)}
+        found = []
+        for pid in (int(name) for name in os.listdir("/proc") if name.isdigit()):
+            argv = process.arguments(pid)
+            marker = next((word for word in argv[1:] if word in names), None)
+            if marker and Path(argv[0]).name in PROGRAMS and self.sees_root(pid):
+                ticks = process.start_ticks(pid)
+                if ticks is not None:
+                    found.append(Started(Path(argv[0]).name, pid, ticks, process.boot_id(), marker))
+        return found
+
+    def sees_root(self, pid: int) -> bool:
+        """Tell whether a process sees our root folder under its path: a chroot has an engine of its own there."""
+        with contextlib.suppress(OSError):
+            return os.path.samestat(os.stat(f"/proc/{pid}/root{self.root}"), os.stat(self.root))
+        return False
+
+    def empty_group(self) -> None:
+        """Kill what is left in our control group, and remove it."""
+        if not self.root.is_dir():
+            return
+        base = Path("/sys/fs/cgroup")
+        groups = [group for place in (base, *base.glob("*/")) for group in place.glob(self.group())]
+        for group in groups:
+            folders = [Path(folder) for folder, _, _ in os.walk(group, topdown=False)]
+            for pid in {pid for folder in folders for pid in members(folder)}:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            for folder in folders:
+                process.wait_until(lambda folder=folder: not members(folder), 5)  # type: ignore[misc]
+                with contextlib.suppress(OSError):
+                    folder.rmdir()
+
+    def unmount(self) -> None:
+        """Unmount what was left mounted below the root, deepest first."""
+        for place in sorted(self.mounts(), reverse=True):
+            run(["umount", "--lazy", place])
+
+    def mounts(self) -> list[str]:
+        """Return the mount points below the root."""
+        lines = Path("/proc/self/mountinfo").read_text().splitlines()
+        return [line.split()[4] for line in lines if line.split()[4].startswith(f"{self.root}/")]
+
+    def size(self) -> int:
+        """Return the bytes that the root takes on disk; a file with several names counts once."""
+        seen: set[tuple[int, int]] = set()
+        total = 0
+        device = self.root.stat().st_dev
+        for folder, folders, files in os.walk(self.root):
+            for name in [*folders, *files]:
+                with contextlib.suppress(FileNotFoundError):
+                    status = os.lstat(os.path.join(folder, name))
+                    key = (status.st_dev, status.st_ino)
+                    if key not in seen and status.st_dev == device:
+                        seen.add(key)
+                        total += status.st_blocks * 512
+        return total
+
+    def delete(self) -> None:
+        """Delete the root folder; raises MissingError when something is still mounted below it."""
+        if self.mounts():
+            raise MissingError(f"still mounted below {self.root}, nothing is deleted: {' '.join(self.mounts())}")
+        shutil.rmtree(self.root)
+
+
+def members(group: Path) -> list[int]:
+    """Return the processes in a control group that this pid namespace can see."""
+    with contextlib.suppress(OSError):
+        return [int(pid) for pid in (group / "cgroup.procs").read_text().split() if pid != "0"]
+    return []
