@@ -1,0 +1,37 @@
+"""The process: exit codes of the contract, and never a traceback for what a person can mend."""
+
+from __future__ import annotations
+
+import sys
+
+from tic_manifest import errors
+
+
+def main() -> None:
+    """Run the command line and leave with its exit code; `--version` loads nothing else."""
+    if sys.argv[1:] == ["--version"]:
+        sys.stdout.write(f"tic-manifest {_version()}\n")
+        return
+    from tic_manifest.cli.app import run
+
+    code = run(sys.argv[1:])
+    _flush()
+    sys.exit(code)
+
+
+def _version() -> str:
+    from importlib.metadata import version
+
+    return version("tic-manifest")
+
+
+def _flush() -> None:
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        sys.stderr.close()
+        sys.exit(errors.EXIT_SIGTERM)
+
+
+if __name__ == "__main__":
+    main()

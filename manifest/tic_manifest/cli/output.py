@@ -1,0 +1,97 @@
+"""`--output FORMAT[=FILE]` for every judging command, and the exit code that goes with a report."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+
+from tic_manifest.cli.app import Settings
+from tic_manifest.errors import PersonError, RefusedError, TicError
+from tic_manifest.model.verdict import Check, Report, Status, finding, report
+from tic_manifest.render import renderer
+
+FORMATS = ("text", "json", "markdown", "html", "github", "junit", "sarif")
+
+
+def output_option(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Adds `--output FORMAT[=FILE]`, repeatable, as the argument `outputs`."""
+    return click.option(
+        "--output", "outputs", multiple=True, metavar="FORMAT[=FILE]", callback=_parse,
+        help=f"one of {', '.join(FORMATS)}; repeatable; text on the terminal by default",
+    )(function)  # fmt: skip
+
+
+def _parse(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
+    pairs = tuple((name, target) for name, _, target in (value.partition("=") for value in values))
+    for name, _ in pairs:
+        if name not in FORMATS:
+            raise click.BadParameter(f"{name!r} is not one of {', '.join(FORMATS)}")
+    if sum(not target for _, target in pairs) > 1:
+        raise click.BadParameter("only one format can go to standard output; give the others =FILE")
+    return pairs
+
+
+def finish(ctx: click.Context, judged: Report, outputs: tuple[tuple[str, str], ...]) -> int:
+    """Write the report everywhere it is asked for, then give its exit code. Files are written whole."""
+    settings: Settings = ctx.obj
+    for name, target in outputs or (("text", ""),):
+        text = renderer(name)(judged, color=settings.use_color and not target)
+        if target:
+            write_whole(Path(target), text.encode())
+        else:
+            sys.stdout.write(text)
+            sys.stdout.flush()
+    return judged.exit_code
+
+
+def judged_error(command: str, error: TicError) -> Report:
+    """A report for a command that ended without a judgement: same findings channel, the error's exit code."""
+    refused = isinstance(error, PersonError | RefusedError)
+    status = Status.INCONCLUSIVE
+    said = finding(
+        error.code, status, error.where or command, what=error.what, expected=error.expected or None,
+        actual=error.actual or None, remedy=error.remedy, refused=refused,
+    )  # fmt: skip
+    row = Check(id=command, status=status, reason=error.what)
+    base = report(command, (row,), (said,))
+    return base.model_copy(update={"exit_code": error.exit_code})
+
+
+def judging(
+    ctx: click.Context, command: str, outputs: tuple[tuple[str, str], ...], judge: Callable[[], Report]
+) -> int:
+    """Run a judgement; errors of the outside world become a report too, after one message on stderr."""
+    try:
+        judged = judge()
+    except TicError as error:
+        if not outputs:
+            raise
+        from tic_manifest.render.escape import printable
+
+        sys.stderr.write("\n".join(printable(line) for line in error.lines()) + "\n")
+        judged = judged_error(command, error)
+    return finish(ctx, judged, outputs)
+
+
+def write_whole(target: Path, data: bytes) -> None:
+    """Write a file of the user's choice whole or not at all. Raises PersonError when its folder is not there."""
+    try:
+        handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+    except OSError as error:
+        raise PersonError("USAGE", "cannot write there", where=str(target), actual=str(error)) from error
+    with os.fdopen(handle, "wb") as stream:
+        stream.write(data)
+    os.chmod(name, 0o666 & ~_umask())
+    os.replace(name, target)
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
