@@ -10,7 +10,7 @@ from typing import IO, Any, Protocol
 
 from tic_manifest.model.base import Digest, GitCommit, GitTree
 from tic_manifest.model.lock import DebianRoot, LockedFile, Submodule
-from tic_manifest.model.receipt import Host
+from tic_manifest.model.receipt import Artifact, Host
 from tic_manifest.model.recipe import Debian, Python
 
 
@@ -179,3 +179,19 @@ class Work(Protocol):
 
     def receipts(self, lock: Digest) -> Iterator[tuple[str, bytes]]:
         """Stage and bytes of the receipts that belong to a lock."""
+
+
+class Runs(Protocol):
+    """What worker runs of one delivery left behind. File names and contents are a worker's own words."""
+
+    def fresh(self, name: str) -> Path:
+        """An empty output folder for a run; what an earlier try left is gone."""
+
+    def path(self, name: str) -> Path:
+        """The output folder of a run."""
+
+    def outputs(self, name: str) -> tuple[Artifact, ...]:
+        """Every regular file below the folder, sorted by name, hashed; links and devices are left out."""
+
+    def read(self, name: str, artifact: Artifact) -> bytes | None:
+        """The bytes of an output that still has its digest; None when it is gone or changed."""

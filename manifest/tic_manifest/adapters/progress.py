@@ -13,8 +13,9 @@ LIVE_EVERY_SECONDS = 0.2
 
 
 class _Step:
-    def __init__(self, name: str, total: int | None, stream: TextIO, live: bool) -> None:
-        self._name, self._total, self._stream, self._live = name, total, stream, live
+    def __init__(self, name: str, total: int | None, stream: TextIO, *, live: bool, quiet: bool) -> None:
+        self._name, self._total, self._stream = name, total, stream
+        self._live, self._quiet = live and not quiet, quiet
         self._done, self._start = 0, time.monotonic()
         self._said = self._start
 
@@ -22,6 +23,8 @@ class _Step:
         """`amount` more bytes or items are done."""
         self._done += amount
         now = time.monotonic()
+        if self._quiet:
+            return
         if now - self._said >= (LIVE_EVERY_SECONDS if self._live else PLAIN_EVERY_SECONDS):
             self._said = now
             self._stream.write(f"\r\x1b[K{self.line(now)}" if self._live else f"{self.line(now)}\n")
@@ -57,19 +60,11 @@ class StderrProgress:
     @contextmanager
     def step(self, name: str, total: int | None = None) -> Iterator[_Step]:
         """A step with an optional total in bytes."""
-        step = _Step(name, total, _Nowhere() if self._quiet else self._stream, self._live)
+        step = _Step(name, total, self._stream, live=self._live, quiet=self._quiet)
         try:
             yield step
         finally:
             step.close()
-
-
-class _Nowhere(TextIO):
-    def write(self, text: str) -> int:
-        return len(text)
-
-    def flush(self) -> None:
-        return
 
 
 def human(amount: int) -> str:

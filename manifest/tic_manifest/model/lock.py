@@ -1,4 +1,7 @@
-"""The lock: every input as a digest or commit. No verdict, no timestamp, no host address (contract, section 1)."""
+"""The lock: every input as a digest or commit (contract, section 1).
+
+No verdict, no timestamp, no host address.
+"""
 
 from __future__ import annotations
 

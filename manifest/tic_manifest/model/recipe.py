@@ -1,4 +1,4 @@
-"""The recipe: what a person writes (contract, section 5). Everything the lock needs to resolve, nothing resolved."""
+"""The recipe: what a person writes (contract, section 5); everything to resolve, nothing resolved."""
 
 from __future__ import annotations
 
@@ -92,6 +92,8 @@ class Worker(PersonValue):
     role: Name
     command: tuple[Text, ...]
     needs: tuple[Name, ...] = ()
+    policy: Text | None = None
+    """Path in the container of the checkpoint that the model holder holds."""
     env: dict[EnvName, str] = {}
     timeout_seconds: Annotated[int, Field(ge=1, le=86400)] = 900
     shm_mib: Annotated[int, Field(ge=1, le=1 << 20)] = 64

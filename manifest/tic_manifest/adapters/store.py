@@ -1,0 +1,108 @@
+"""Content-addressed files below one folder: written while they are hashed, renamed into place when whole."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import shutil
+import tempfile
+from pathlib import Path
+from typing import IO
+
+from tic_manifest.errors import RefusedError, UnavailableError
+from tic_manifest.model.base import Digest
+
+CHUNK = 1 << 20
+_READ_ONLY = 0o444
+
+
+class FileStore:
+    """`<root>/sha256/<hex>`; a file is there whole and hashed, or it is not there."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    def path(self, digest: Digest) -> Path | None:
+        """Where the file lies, its content hashed when it was put; None when absent."""
+        path = self._place(digest)
+        return path if path.is_file() and not path.is_symlink() else None
+
+    def require(self, digest: Digest, name: str) -> Path:
+        """As `path`. Raises UnavailableError BLOB_MISSING that names the file when it is absent."""
+        path = self.path(digest)
+        if path is None:
+            raise UnavailableError(
+                "BLOB_MISSING", f"{name} is not in the store", where=str(self.root), expected=digest,
+                actual="absent", remedy="run tic-manifest lock again: it fetches what is missing",
+            )  # fmt: skip
+        return path
+
+    def put(self, source: IO[bytes], *, expected: Digest | None = None) -> Digest:
+        """Store a stream atomically, in memory of one chunk.
+
+        Raises RefusedError WHEEL_HASH when `expected` differs, UnavailableError DISK_FULL when it does not fit.
+        """
+        folder = self.root / "sha256"
+        folder.mkdir(parents=True, exist_ok=True)
+        handle, temporary = tempfile.mkstemp(dir=folder, prefix=".tmp-")
+        try:
+            with os.fdopen(handle, "wb") as target:
+                digest = _copy(source, target)
+            _check(digest, expected)
+            os.chmod(temporary, _READ_ONLY)
+            os.replace(temporary, self._place(digest))
+        except OSError as error:
+            raise _disk_error(error, folder) from error
+        finally:
+            Path(temporary).unlink(missing_ok=True)
+        return digest
+
+    def put_file(self, path: Path, *, expected: Digest | None = None) -> Digest:
+        """Store a file's content; see `put`."""
+        with path.open("rb") as stream:
+            return self.put(stream, expected=expected)
+
+    def _place(self, digest: Digest) -> Path:
+        return self.root / "sha256" / digest.removeprefix("sha256:")
+
+
+def place(source: Path, target: Path) -> None:
+    """Make a stored file appear under another name: a hard link, or a copy across file systems."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        os.link(source, target)
+    except OSError as error:
+        if error.errno not in {errno.EXDEV, errno.EPERM, errno.EMLINK, errno.EOPNOTSUPP}:
+            raise
+        shutil.copyfile(source, target)
+        os.chmod(target, _READ_ONLY)
+
+
+def hash_file(path: Path) -> Digest:
+    """`sha256:<hex>` of a file's content, in memory of one chunk."""
+    with path.open("rb") as stream:
+        return "sha256:" + hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def _copy(source: IO[bytes], target: IO[bytes]) -> Digest:
+    seen = hashlib.sha256()
+    while chunk := source.read(CHUNK):
+        seen.update(chunk)
+        target.write(chunk)
+    target.flush()
+    return "sha256:" + seen.hexdigest()
+
+
+def _check(digest: Digest, expected: Digest | None) -> None:
+    if expected is not None and digest != expected:
+        raise RefusedError(
+            "WHEEL_HASH", "a file is not the one that was locked", expected=expected, actual=digest,
+            remedy="find out who changed the file; lock again only when the new file is the one you want",
+        )  # fmt: skip
+
+
+def _disk_error(error: OSError, folder: Path) -> UnavailableError:
+    full = error.errno in {errno.ENOSPC, errno.EDQUOT}
+    code = "DISK_FULL" if full else "RIGHTS"
+    return UnavailableError(code, "cannot write to the store", where=str(folder), actual=str(error))

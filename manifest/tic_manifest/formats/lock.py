@@ -1,0 +1,47 @@
+"""Lock bytes to values and back."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+from tic_manifest.errors import RefusedError
+from tic_manifest.formats.canonical import canonical_bytes, canonical_digest, digest_of, plain
+from tic_manifest.formats.strict_json import read_model
+from tic_manifest.model.base import Digest
+from tic_manifest.model.lock import Lock
+from tic_manifest.model.recipe import Recipe
+
+
+@dataclass(frozen=True, kw_only=True)
+class LoadedLock:
+    """A lock with its digest and the recipe that it carries."""
+
+    raw: bytes
+    digest: Digest
+    lock: Lock
+    recipe: Recipe
+
+
+def read_lock(raw: bytes, where: str) -> LoadedLock:
+    """A lock as written. Raises RefusedError SCHEMA, also for bytes that are not the canonical ones."""
+    lock = read_model(raw, Lock, where)
+    if canonical_bytes(lock) != raw:
+        raise RefusedError("SCHEMA", "a lock is RFC 8785 bytes and one newline", where=where)
+    recipe = read_model(json.dumps(lock.recipe).encode(), Recipe, f"{where}: recipe")
+    if canonical_digest(recipe) != lock.recipe_digest:
+        raise RefusedError("SCHEMA", "the lock's recipe is not the one its digest names", where=where)
+    return LoadedLock(raw=raw, digest=digest_of(raw), lock=lock, recipe=recipe)
+
+
+def checklist_digest(recipe: Recipe) -> Digest:
+    """Digest of the acceptance checklist that a person approves."""
+    return canonical_digest([plain(row) for row in recipe.acceptance])
+
+
+def resolved_digest(loaded: LoadedLock) -> Digest:
+    """Digest of the resolved configuration: what runs, with which files, in which environment."""
+    keys = ("workers", "validation", "env", "platform", "policy")
+    lock = plain(loaded.lock)
+    resolved = {key: loaded.lock.recipe.get(key) for key in keys}
+    return canonical_digest(resolved | {"python": lock["python"], "materials": lock["materials"]})

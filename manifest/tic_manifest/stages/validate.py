@@ -1,0 +1,61 @@
+"""`validate`: final validation, in the clean image by digest and nowhere else."""
+
+from __future__ import annotations
+
+from tic_manifest.errors import RefusedError
+from tic_manifest.model.receipt import BuildBody, Receipt, ValidateBody
+from tic_manifest.stages.workers import Bench, Subject, emulated, in_order, kept, run_worker
+
+RECORD = "record.json"
+
+
+def refuse_unclean(build: Receipt, subject: Subject) -> None:
+    """Only a clean build is validated; every reason is given (rules/image-verify.md AC-21).
+
+    Raises RefusedError NOT_CLEAN.
+    """
+    body = build.body
+    if not isinstance(body, BuildBody):
+        raise RefusedError("SCHEMA", "the build's receipt is of another stage", where="receipts")
+    trees = {pull.name: pull.head_tree for pull in subject.lock.lock.pull_requests}
+    reasons = [
+        *(
+            []
+            if build.platform_digest == subject.platform_digest
+            else ["the image is not the one that was built"]
+        ),
+        *([] if build.lock_digest == subject.lock.digest else ["the image was built from another lock"]),
+        *([] if body.hermetic else ["the build was not hermetic"]),
+        *(f"wheel {w.name} was built from tree {w.tree}" for w in body.wheels if trees.get(w.name) != w.tree),
+        *(f"no wheel was built for {name}" for name in trees if name not in {w.name for w in body.wheels}),
+    ]
+    if reasons:
+        raise RefusedError(
+            "NOT_CLEAN", "final validation runs on the clean build only", where=subject.platform_digest,
+            actual="; ".join(reasons), remedy="run tic-manifest build, then validate its image",
+        )  # fmt: skip
+
+
+def validate(subject: Subject, bench: Bench, build: Receipt, earlier: Receipt | None) -> Receipt:
+    """The receipt of final validation; an earlier one is returned as it is when it still stands."""
+    refuse_unclean(build, subject)
+    names = in_order(subject, "validate")
+    if earlier is not None and kept(earlier, subject, bench.runs, names):
+        bench.progress.say("validate: nothing to do")
+        return earlier
+    started, host = bench.clock.now(), bench.engine.host()
+    away = emulated(subject, host)
+    runs = [] if away else [
+        run_worker(name, subject, bench, lambda worker: worker.command, needs_file=RECORD) for name in names
+    ]  # fmt: skip
+    return Receipt(
+        schema_="tic/receipt/v1",
+        run_id=subject.run_id,
+        lock_digest=subject.lock.digest,
+        platform_digest=subject.platform_digest,
+        started_at=started,
+        finished_at=bench.clock.now(),
+        tool_version=bench.tool_version,
+        host=host,
+        body=ValidateBody(runs=tuple(runs), emulated=away),
+    )
