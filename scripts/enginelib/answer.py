@@ -38,7 +38,8 @@ def ask(host: str | None) -> Answer | None:
     if shutil.which("docker") is None:
         return None
     if host is None and "DOCKER_HOST" not in env:
-        host = run(["docker", "context", "inspect", "--format", "{{.Endpoints.docker.Host}}"], env).stdout.strip()
+        context = ["docker", "context", "inspect", "--format", "{{.Endpoints.docker.Host}}"]
+        host = run(context, env).stdout.strip()
     server = run(["docker", "version", "--format", "{{json .Server}}"], env, 20)
     if server.returncode != 0 or server.stdout.strip() in ("", "null", "<nil>"):
         return None
@@ -50,7 +51,8 @@ def describe(host: str, engine: str, env: Mapping[str, str]) -> Answer:
     """Complete an answer with buildx, BuildKit and what is lacking."""
     plugin = run(["docker", "buildx", "version"], env)
     if plugin.returncode != 0:
-        return Answer(host, engine, "", "", ("docker buildx 0.13 or newer (the buildx plugin is not installed)",))
+        lack = "docker buildx 0.13 or newer (the buildx plugin is not installed)"
+        return Answer(host, engine, "", "", (lack,))
     buildx = plugin.stdout.split()[1] if len(plugin.stdout.split()) > 1 else plugin.stdout.strip()
     builder = run(["docker", "buildx", "inspect"], env, 30).stdout
     match = re.search(r"^\s*Build[Kk]it(?: daemon)? version:\s*(\S+)", builder, re.MULTILINE)
@@ -70,7 +72,7 @@ def describe(host: str, engine: str, env: Mapping[str, str]) -> Answer:
 
 
 def exports_oci(builder: str, env: Mapping[str, str]) -> bool:
-    """Tell whether the builder in use can write `type=oci`: it is its own driver, or the image store is containerd's."""
+    """Tell whether the builder can write `type=oci`: it is its own, or the image store is containerd's."""
     driver = re.search(r"^Driver:\s*(\S+)", builder, re.MULTILINE)
     if driver and driver[1] != "docker":
         return True

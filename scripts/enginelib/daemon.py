@@ -11,11 +11,11 @@ import json
 import os
 import re
 import shutil
-import signal
 import socket
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from enginelib import process, rights
+from enginelib import groups, process, rights
 from enginelib.process import Started
 from enginelib.say import MissingError, UsageError, last_lines, run, say
 
@@ -34,7 +34,8 @@ class Engine:
             raise UsageError(f"TIC_ENGINE_ROOT must be an absolute path of plain characters, not {root!r}")
         if len(os.fsencode(root)) > LONGEST_ROOT:
             raise UsageError(
-                f"TIC_ENGINE_ROOT is {len(os.fsencode(root))} bytes long; {LONGEST_ROOT} at most, sockets lie below it"
+                f"TIC_ENGINE_ROOT is {len(os.fsencode(root))} bytes long; "
+                f"{LONGEST_ROOT} at most, sockets lie below it"
             )
         self.run = self.root / "run"
         self.log = self.root / "log"
@@ -52,7 +53,7 @@ class Engine:
             link.settimeout(5)
             link.connect(str(self.socket))
             link.sendall(b"GET /_ping HTTP/1.0\r\nHost: docker\r\n\r\n")
-            return link.recv(64).startswith(b"HTTP/1.0 200") or False
+            return link.recv(64).startswith(b"HTTP/1.0 200")
         return False
 
     def claim(self) -> None:
@@ -90,9 +91,10 @@ class Engine:
         """Raise MissingError when rights or mounts for an engine are missing."""
         missing = rights.lacks(self.root)
         if missing:
-            raise MissingError("no engine can run here; missing:\n" + "\n".join("  " + line for line in missing))
+            lines = "\n".join("  " + line for line in missing)
+            raise MissingError(f"no engine can run here; missing:\n{lines}")
 
-    def launch(self, name: str, config: Path, ready, env: dict[str, str]) -> None:  # type: ignore[no-untyped-def]
+    def launch(self, name: str, config: Path, ready: Callable[[], bool], env: Mapping[str, str]) -> None:
         """Start one daemon, note it in the pid file, and wait until it is ready."""
         program = shutil.which(name, path=env["PATH"])
         if program is None:
@@ -130,7 +132,7 @@ path = "{self.root}/containerd/opt"
             "exec-root": f"{self.run}/docker",
             "pidfile": f"{self.run}/docker.pid",
             "exec-opts": ["native.cgroupdriver=cgroupfs"],
-            "cgroup-parent": "/" + self.group(),
+            "cgroup-parent": "/" + groups.name_for(self.root),
             "bridge": "none",
             "iptables": False,
             "ip6tables": False,
@@ -142,13 +144,8 @@ path = "{self.root}/containerd/opt"
         }
         self.docker_config.write_text(json.dumps(settings, indent=1) + "\n")
 
-    def group(self) -> str:
-        """Return the control group of our containers: one for each root folder, also where chroots share a name."""
-        status = self.root.stat()
-        return f"tic-engine-{status.st_dev}-{status.st_ino}"
-
     def stop(self) -> bool:
-        """End what we started, containers first, and clear what a kill or a reboot left; tell whether anything ran."""
+        """End what we started, containers first, and what a kill or a reboot left; tell if anything ran."""
         started = [entry for entry in process.load(self.pids) if process.is_alive(entry)]
         if self.answers():
             self.kill_containers()
@@ -157,7 +154,7 @@ path = "{self.root}/containerd/opt"
         strays = self.strays()
         for stray in strays:
             process.stop(stray, patience=3)
-        self.empty_group()
+        groups.clear(self.root)
         self.unmount()
         shutil.rmtree(self.run, ignore_errors=True)
         return bool(started or strays)
@@ -171,7 +168,7 @@ path = "{self.root}/containerd/opt"
             run([*docker, "kill", *running])
 
     def strays(self) -> list[Started]:
-        """Return processes of this root that no pid file names: their arguments name it and they see the same folder."""
+        """Return this root's processes, noted or not: their arguments name it, and they see this folder."""
         names = {str(path) for path in (self.containerd_socket, self.containerd_config, self.docker_config)}
         found = []
         for pid in (int(name) for name in os.listdir("/proc") if name.isdigit()):
@@ -184,26 +181,10 @@ path = "{self.root}/containerd/opt"
         return found
 
     def sees_root(self, pid: int) -> bool:
-        """Tell whether a process sees our root folder under its path: a chroot has an engine of its own there."""
+        """Tell whether a process sees our root folder at its path; in a chroot that is another folder."""
         with contextlib.suppress(OSError):
             return os.path.samestat(os.stat(f"/proc/{pid}/root{self.root}"), os.stat(self.root))
         return False
-
-    def empty_group(self) -> None:
-        """Kill what is left in our control group, and remove it."""
-        if not self.root.is_dir():
-            return
-        base = Path("/sys/fs/cgroup")
-        groups = [group for place in (base, *base.glob("*/")) for group in place.glob(self.group())]
-        for group in groups:
-            folders = [Path(folder) for folder, _, _ in os.walk(group, topdown=False)]
-            for pid in {pid for folder in folders for pid in members(folder)}:
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGKILL)
-            for folder in folders:
-                process.wait_until(lambda folder=folder: not members(folder), 5)  # type: ignore[misc]
-                with contextlib.suppress(OSError):
-                    folder.rmdir()
 
     def unmount(self) -> None:
         """Unmount what was left mounted below the root, deepest first."""
@@ -233,12 +214,6 @@ path = "{self.root}/containerd/opt"
     def delete(self) -> None:
         """Delete the root folder; raises MissingError when something is still mounted below it."""
         if self.mounts():
-            raise MissingError(f"still mounted below {self.root}, nothing is deleted: {' '.join(self.mounts())}")
+            mounts = " ".join(self.mounts())
+            raise MissingError(f"still mounted below {self.root}, nothing is deleted: {mounts}")
         shutil.rmtree(self.root)
-
-
-def members(group: Path) -> list[int]:
-    """Return the processes in a control group that this pid namespace can see."""
-    with contextlib.suppress(OSError):
-        return [int(pid) for pid in (group / "cgroup.procs").read_text().split() if pid != "0"]
-    return []

@@ -1,7 +1,7 @@
-"""Packages from the distribution. What a newer release has is taken by name, and nothing else comes with it.
+"""Packages from the distribution. What a newer release has is taken by name, and nothing else from it.
 
-The machine's own apt configuration is never changed: a release that the machine does not have is read through a
-private view (own sources, own pins, own lists) that follows the machine's Debian source, its mirror and keyring.
+The machine's own apt configuration is never changed: a release that the machine does not have is read through
+a private view (own sources, own pins, own lists) that follows the machine's own source.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from enginelib.say import MissingError, run, say
 ENGINE = ("docker.io", "docker-cli", "docker-buildx", "containerd")
 # The first Debian release, by number, that has each name in the version we need, and its codename.
 NEEDS: dict[str, tuple[int, str]] = {
-    **{name: (13, "trixie") for name in ENGINE},
+    **dict.fromkeys(ENGINE, (13, "trixie")),
     "cosign": (13, "trixie"),
     "oras": (13, "trixie"),
     "crane": (14, "forky"),
@@ -30,7 +30,10 @@ NEEDS: dict[str, tuple[int, str]] = {
 TOOLS = ("mmdebstrap", "skopeo", "docker-registry", "cosign", "oras", "crane")
 ROLLING = 99  # testing and unstable have no number
 POLICY = Path("/usr/sbin/policy-rc.d")
-POLICY_TEXT = "#!/bin/sh\n# tic-engine: no service is started while a package is installed; removed afterwards\nexit 101\n"
+POLICY_TEXT = """#!/bin/sh
+# tic-engine: no service is started while a package is installed; removed afterwards
+exit 101
+"""
 CORE_FIELDS = {"arch": "Architectures", "lang": "Languages", "target": "Targets"}
 
 
@@ -64,15 +67,16 @@ def names_for_engine(system: Distribution) -> Sequence[str]:
 def install(names: Sequence[str], work: Path) -> None:
     """Install packages by name. `work` holds the private view of apt while it is needed.
 
-    Raises MissingError when this is no Debian or Ubuntu, we are not root, or it would change a package that is there.
+    Raises MissingError when this is no Debian or Ubuntu, we are not root, or it would change a package.
     """
     system = distribution()
     if system is None:
-        raise MissingError("packages are installed on Debian and Ubuntu only; get these yourself: " + " ".join(names))
+        raise MissingError(f"only on Debian and Ubuntu are packages installed; get these: {' '.join(names)}")
     if os.geteuid() != 0:
         raise MissingError(f"not root, so these packages cannot be installed: {' '.join(names)}")
     newer = newer_releases(system, names)
-    say(f"installing {' '.join(names)}" + (f" (with {', '.join(newer)} as a source for them alone)" if newer else ""))
+    source = f" (with {', '.join(newer)} as a source for them alone)" if newer else ""
+    say(f"installing {' '.join(names)}{source}")
     with services_left_alone(), private_view(system, newer, work) as options:
         apt(["update"], options)
         refuse_changes(names, options)
@@ -87,7 +91,7 @@ def newer_releases(system: Distribution, names: Sequence[str]) -> dict[str, list
         if number > system.number:
             newer.setdefault(codename, []).append(name)
     if newer and system.number < 12:
-        raise MissingError(f"Debian {system.number} is too old: these packages need Debian 12's glibc or newer")
+        raise MissingError(f"Debian {system.number} is too old: the packages need Debian 12's glibc or newer")
     return newer
 
 
@@ -110,8 +114,8 @@ def refuse_changes(names: Sequence[str], options: Sequence[str]) -> None:
     if upgraded or removed:
         raise MissingError(
             f"installing {' '.join(names)} would upgrade ({' '.join(upgraded) or 'none'}) or remove "
-            f"({' '.join(removed) or 'none'}) packages of this machine, perhaps another engine's; it is left alone. "
-            "Do that by hand, or name an engine with BuildKit 0.13 or newer in DOCKER_HOST."
+            f"({' '.join(removed) or 'none'}) packages of this machine, perhaps another engine's; it is left "
+            "alone. Do that by hand, or name an engine with BuildKit 0.13 or newer in DOCKER_HOST."
         )
 
 
@@ -119,6 +123,8 @@ def refuse_changes(names: Sequence[str], options: Sequence[str]) -> None:
 def services_left_alone() -> Iterator[None]:
     """Keep packages from starting the distribution's services, now and at the next boot."""
     ours = not POLICY.exists() or POLICY.read_text(errors="replace") == POLICY_TEXT
+    if not ours and run([str(POLICY), "docker", "start"]).returncode != 101:
+        raise MissingError(f"{POLICY} lets packages start services, so none is installed; install by hand")
     before = {unit for unit in units() if unit.exists()}
     if ours:
         POLICY.write_text(POLICY_TEXT)
@@ -161,16 +167,21 @@ def write_view(view: Path, stanzas: list[dict[str, str]], newer: dict[str, list[
     """Write sources and pins below `view`; return apt's options that name them."""
     for folder in ("sources", "preferences", "lists/partial", "archives/partial"):
         (view / folder).mkdir(parents=True)
-    for folder in (view.parent, view):  # apt downloads as a user of its own
-        folder.chmod(folder.stat().st_mode | 0o011)
+    for place in (view.parent, view):  # apt downloads as a user of its own
+        place.chmod(place.stat().st_mode | 0o011)
     added = [{**stanzas[0], "Suites": codename, "Components": "main"} for codename in newer]
     texts = ["".join(f"{key}: {value}\n" for key, value in stanza.items()) for stanza in stanzas + added]
     (view / "sources/debian.sources").write_text("\n".join(texts))
     (view / "preferences/pins").write_text("\n".join(pins(newer)))
     places = {
-        "Etc::SourceList": "/dev/null", "Etc::SourceParts": view / "sources", "Etc::Preferences": "/dev/null",
-        "Etc::PreferencesParts": view / "preferences", "State::Lists": view / "lists",
-        "Cache::Archives": view / "archives", "Cache::pkgcache": "", "Cache::srcpkgcache": "",
+        "Etc::SourceList": "/dev/null",
+        "Etc::SourceParts": view / "sources",
+        "Etc::Preferences": "/dev/null",
+        "Etc::PreferencesParts": view / "preferences",
+        "State::Lists": view / "lists",
+        "Cache::Archives": view / "archives",
+        "Cache::pkgcache": "",
+        "Cache::srcpkgcache": "",
     }
     return [word for key, value in places.items() for word in ("-o", f"Dir::{key}={value}")]
 
@@ -201,19 +212,24 @@ def debian_sources(system: Distribution, etc: Path = Path("/etc/apt")) -> list[d
 
     ours.sort(key=rank)
     if not ours or rank(ours[0])[0]:
-        raise MissingError(f"apt has no source of {system.codename} here, so none of a newer release can follow from it")
+        raise MissingError(
+            f"apt has no source of {system.codename}, from which one of a newer release follows"
+        )
     return ours
 
 
 def read_sources(file: Path) -> list[dict[str, str]]:
-    """Read apt sources of either format as stanzas of fields; disabled ones and source packages are left out."""
+    """Read apt sources of either format as stanzas of fields, without disabled ones and source packages."""
     text = file.read_text(errors="replace")
-    found = stanzas_of(text) if file.suffix == ".sources" else lines_of(text) if file.suffix == ".list" else []
-    return [
-        stanza for stanza in found
-        if "deb" in stanza.get("Types", "").split() and stanza.get("Enabled", "yes").lower() not in ("no", "false")
-        and stanza.get("URIs") and stanza.get("Suites")
-    ]
+    reader = {".sources": stanzas_of, ".list": lines_of}.get(file.suffix)
+    return [stanza for stanza in (reader(text) if reader else []) if is_active(stanza)]
+
+
+def is_active(stanza: dict[str, str]) -> bool:
+    """Tell whether a stanza names a source of binary packages that is not disabled."""
+    enabled = stanza.get("Enabled", "yes").lower() not in ("no", "false")
+    binary = "deb" in stanza.get("Types", "").split()
+    return enabled and binary and bool(stanza.get("URIs") and stanza.get("Suites"))
 
 
 def stanzas_of(text: str) -> list[dict[str, str]]:

@@ -9,7 +9,7 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -18,7 +18,7 @@ from enginelib.say import MissingError, say
 
 @dataclass(frozen=True)
 class Started:
-    """One process of ours. A pid is reused, so it counts only with its start time, in clock ticks since boot."""
+    """One process of ours. Pids are reused, so one counts only with its start, in clock ticks since boot."""
 
     name: str
     pid: int
@@ -65,7 +65,12 @@ def start(
     """Start a daemon in a session of its own, its output appended to `log`."""
     with log.open("ab") as output:
         child = subprocess.Popen(
-            argv, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True, env=env,
+            argv,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            start_new_session=True,
+            env=env,
             cwd="/",
         )
     # the arguments appear in /proc a moment after exec succeeded
@@ -88,7 +93,7 @@ def stop(started: Started, patience: float) -> None:
         raise MissingError(f"{started.name} (pid {started.pid}) does not end")
 
 
-def wait_until(condition, seconds: float) -> bool:  # type: ignore[no-untyped-def]
+def wait_until(condition: Callable[[], bool], seconds: float) -> bool:
     """Poll a condition for at most `seconds`; tell whether it came true."""
     end = time.monotonic() + seconds
     while not condition():

@@ -1,4 +1,4 @@
-"""What the kernel and the mounts must allow before an engine can run here; each lack has a line of its own."""
+"""What the kernel and the mounts must allow before an engine can run; each lack has a line of its own."""
 
 from __future__ import annotations
 
@@ -9,12 +9,19 @@ from pathlib import Path
 
 from enginelib.say import run
 
-CAPABILITIES = {"CAP_SYS_ADMIN": 21, "CAP_NET_ADMIN": 12, "CAP_SYS_CHROOT": 18, "CAP_SETUID": 7, "CAP_MKNOD": 27}
+CAPABILITIES = {
+    "CAP_SYS_ADMIN": 21,
+    "CAP_NET_ADMIN": 12,
+    "CAP_SYS_CHROOT": 18,
+    "CAP_SETUID": 7,
+    "CAP_MKNOD": 27,
+}
+DEVICES = ("/dev/null", "/dev/urandom")
 CONTROLLERS = ("cpu", "memory", "devices", "pids", "freezer")
 
 
 def lacks(root: Path) -> list[str]:
-    """Return what is missing for an engine with its data below `root` (which exists); empty when nothing is."""
+    """Return what is missing for an engine with its data below `root`, which exists, or nothing."""
     if os.geteuid() != 0:
         return ["root: an engine needs it (run this with sudo, or name a running engine in DOCKER_HOST)"]
     mounts = lacking_mounts()
@@ -32,10 +39,10 @@ def lacking_mounts() -> list[str]:
         missing.append("mount: /sys is not mounted (mount -t sysfs sysfs /sys)")
     elif not os.listdir("/sys/fs/cgroup"):
         missing.append("mount: /sys/fs/cgroup is empty (mount cgroup2 there, or bind the host's)")
-    missing += [f"device: {name} is missing" for name in ("/dev/null", "/dev/urandom") if not os.path.exists(name)]
+    missing += [f"device: {name} is missing" for name in DEVICES if not os.path.exists(name)]
     mounted = {line.split()[4] for line in Path("/proc/self/mountinfo").read_text().splitlines()}
     if "/" not in mounted:
-        missing.append("mount: / is no mount point, as in a plain chroot (enter it with scripts/clean-root run)")
+        missing.append("mount: / is no mount point, as in a plain chroot (use scripts/clean-root run)")
     return missing
 
 
@@ -79,7 +86,10 @@ def lacking_overlay(root: Path) -> list[str]:
         for name in ("lower", "upper", "work", "all"):
             os.mkdir(os.path.join(place, name))
         layers = f"lowerdir={place}/lower,upperdir={place}/upper,workdir={place}/work"
-        result = run(["unshare", "--mount", "mount", "-t", "overlay", "overlay", "-o", layers, f"{place}/all"])
+        mount = ["mount", "-t", "overlay", "overlay", "-o", layers, f"{place}/all"]
+        result = run(["unshare", "--mount", *mount])
     finally:
         shutil.rmtree(place)
-    return [] if result.returncode == 0 else [f"right: overlay cannot be mounted below {root} ({result.stderr.strip()})"]
+    if result.returncode == 0:
+        return []
+    return [f"right: overlay cannot be mounted below {root} ({result.stderr.strip()})"]

@@ -33,8 +33,14 @@ def run(
     """Run a program without a shell and return what it said; a program that is not there has status 127."""
     try:
         return subprocess.run(
-            argv, env=env, timeout=timeout, check=False, capture_output=True, text=True,
-            errors="replace", stdin=subprocess.DEVNULL,
+            argv,
+            env=env,
+            timeout=timeout,
+            check=False,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            stdin=subprocess.DEVNULL,
         )
     except FileNotFoundError as error:
         return subprocess.CompletedProcess(argv, 127, "", str(error))
@@ -65,7 +71,7 @@ def end_with(main: Callable[[], int]) -> None:
         status = EXIT_MISSING
     except KeyboardInterrupt:
         status = EXIT_INTERRUPTED
-    except Exception:  # noqa: BLE001 - a bug of ours must not look like a verdict
+    except Exception:  # a bug of ours must not look like a verdict
         traceback.print_exc()
         status = EXIT_BUG
     sys.exit(status)
