@@ -1,1 +1,31 @@
 """Values to text, markdown, JSON and the formats of CI systems. Pure."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Protocol, cast
+
+from tic_manifest.model.verdict import Report
+
+
+class Renderer(Protocol):
+    """Every renderer: a report to the whole text of one format, a newline at its end."""
+
+    def __call__(self, report: Report, *, color: bool = False) -> str: ...
+
+
+RENDERERS = {
+    "text": "text",
+    "json": "json_",
+    "markdown": "markdown",
+    "html": "html",
+    "github": "github",
+    "junit": "junit",
+    "sarif": "sarif",
+}
+"""Format of `--output` to the module whose `render` writes it; loaded when asked for."""
+
+
+def renderer(name: str) -> Renderer:
+    """The `render` function of a format. Raises KeyError for a format that is not in `RENDERERS`."""
+    return cast(Renderer, import_module(f"{__name__}.{RENDERERS[name]}").render)
