@@ -1,4 +1,4 @@
-"""The delivery manifest: an in-toto Statement whose predicate holds the six rows (report template, "Delivery manifest").
+"""The delivery manifest: an in-toto Statement whose predicate holds the six rows of the template.
 
 Rows hold facts and the digests of their evidence. A status in a row is what was computed when the row was
 written; whoever judges computes it again from the evidence and believes none of it.

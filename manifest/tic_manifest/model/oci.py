@@ -1,4 +1,4 @@
-"""OCI values as this tool uses them: descriptors, the three documents of an image, references, facts of blobs."""
+"""OCI values as this tool uses them: descriptors, the documents of an image, references, facts of blobs."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Platform(Value):
 
 
 class Descriptor(Value):
-    """A typed link to bytes; `size` in bytes. Links outside the store (`urls`) are dropped: never followed."""
+    """A typed link to bytes; `size` in bytes. Links out of the store (`urls`) are dropped: never followed."""
 
     media_type: str
     digest: Digest

@@ -14,7 +14,7 @@ CODES: tuple[Code, ...] = (
     Code(
         name="EVIDENCE_MISSING",
         meaning="a delivery manifest names evidence that is not attached here",
-        remedy="copy the evidence artifact as well (skopeo copy --all of the tag sha256-<hex>, or oras cp -r)",
+        remedy="copy the evidence artifact as well (skopeo copy --all of the tag sha256-<hex>; oras cp -r)",
         source="design.md: what was not looked at is never a pass",
     ),
     Code(
@@ -56,7 +56,7 @@ CODES: tuple[Code, ...] = (
     Code(
         name="IDENTITY",
         meaning="what is attached is signed, but by nobody whom the policy or --key accepts",
-        remedy="check who signed; name the right key with --key, or have the delivery signed by an accepted signer",
+        remedy="check who signed; name the right key with --key, or have an accepted signer sign",
         source="rules/image-verify.md S24",
     ),
     Code(

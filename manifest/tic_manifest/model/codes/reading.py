@@ -15,7 +15,7 @@ CODES: tuple[Code, ...] = (
     ),
     Code(
         name="JSON_CASE_VARIANT",
-        meaning="a key differs from a known key by letter case alone; readers written in Go take one for the other",
+        meaning="a key differs from a known key by letter case alone; readers written in Go mix them up",
         remedy="have the document written again with the key as the specification spells it",
         source=_STRICT,
     ),
@@ -111,7 +111,7 @@ CODES: tuple[Code, ...] = (
     Code(
         name="MUTABLE_REF",
         meaning="an image is named by a tag, which can move",
-        remedy="name the image by the digest that the message prints, after checking that it is the one you mean",
+        remedy="name the image by the digest that the message prints, if it is the one you mean",
         source="rules/image-verify.md S01, C1",
     ),
     Code(
@@ -128,7 +128,7 @@ CODES: tuple[Code, ...] = (
     ),
     Code(
         name="REFERRERS_INVALID",
-        meaning="the answer to `what refers to this image` does not name artifacts whose subject is this image",
+        meaning="what is listed as attached to this image is not an artifact about this image",
         remedy="the registry's fallback tag is broken: attach again, or read from another copy",
         source="rules/image-verify.md S23, AC-10",
     ),
@@ -171,7 +171,7 @@ CODES: tuple[Code, ...] = (
     Code(
         name="NOT_FOUND",
         meaning="no document has this digest here",
-        remedy="check repository and digest; a digest stays the same only where the image was copied without change",
+        remedy="check repository and digest; a digest stays only where the image was copied unchanged",
         source="rules/image-verify.md S07",
     ),
 )
