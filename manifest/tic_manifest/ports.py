@@ -10,8 +10,10 @@ from typing import IO, Any, Protocol
 
 from tic_manifest.model.base import Digest, GitCommit, GitTree
 from tic_manifest.model.lock import DebianRoot, LockedFile, Submodule
+from tic_manifest.model.oci import Blob, BlobFact, Descriptor, Referrers
 from tic_manifest.model.receipt import Artifact, Host
 from tic_manifest.model.recipe import Debian, Python
+from tic_manifest.model.verdict import Finding
 
 
 class Clock(Protocol):
@@ -53,6 +55,9 @@ class SourceGit(Protocol):
 
     def fetch(self, commits: Sequence[GitCommit], refs: Sequence[str] = ()) -> None:
         """Make commits (and refs) present. Raises UnavailableError, or RefusedError PIN_UNFETCHABLE."""
+
+    def remote_refs(self, patterns: Sequence[str]) -> Mapping[str, GitCommit]:
+        """Full names of the server's refs that match, and what they name now. Raises UnavailableError."""
 
     def tree_of(self, commit: GitCommit) -> GitTree:
         """The tree of a commit that is present."""
@@ -195,3 +200,51 @@ class Runs(Protocol):
 
     def read(self, name: str, artifact: Artifact) -> bytes | None:
         """The bytes of an output that still has its digest; None when it is gone or changed."""
+
+
+class ImageSource(Protocol):
+    """Where an image lies: an OCI layout or a repository of a registry. Bytes come as they are stored.
+
+    Nothing here judges: bytes may be others than the digest names, and whoever asks hashes them.
+    """
+
+    def describe(self) -> str:
+        """The place, without digest or tag."""
+
+    def manifest(self, digest: Digest) -> bytes | None:
+        """The stored bytes of a platform manifest, image index or artifact; None when absent.
+
+        At most MAX_MANIFEST_BYTES. Raises UnavailableError (NETWORK, AUTH), RefusedError (REGISTRY, LAYOUT).
+        """
+
+    def blob(self, digest: Digest, size: int) -> Iterator[bytes] | None:
+        """The stored bytes in pieces, at most `size` + 1 bytes in all; None when absent. Raises as `manifest`."""
+
+    def length(self, digest: Digest) -> int | None:
+        """The stored length of a blob in bytes, without reading it; None when absent."""
+
+    def resolve(self, tag: str) -> Digest | None:
+        """What a tag names now; None when there is no such tag."""
+
+    def index_entries(self) -> tuple[Descriptor, ...]:
+        """The entries of a layout's index.json; empty for a registry."""
+
+    def referrers(self, subject: Digest) -> Referrers:
+        """What says it is about a document: referrers API, else the fallback tag `sha256-<hex>`."""
+
+
+class BlobReader(Protocol):
+    """Reads blobs to their end, hashing packed and unpacked bytes; no disk, bounded memory, every core."""
+
+    def __call__(self, source: ImageSource, blobs: Sequence[Blob], progress: Progress) -> list[BlobFact]:
+        """One fact for each blob, in order. Raises UnavailableError where the source went away."""
+
+
+class Evidence(Protocol):
+    """The files that a delivery manifest names, by digest; each is hashed when it is read."""
+
+    def read(self, digest: Digest, limit: int = ...) -> bytes | None:
+        """The bytes; None when they are absent, changed or longer than `limit`."""
+
+    def problems(self) -> tuple[Finding, ...]:
+        """What was found wrong while reading."""

@@ -1,4 +1,4 @@
-"""Where a forge really answers: a map outside the recipe, so that no address of a machine reaches a lock or a report.
+"""Where a forge really answers: a map outside the recipe, so no machine's address reaches lock or report.
 
 Source of the rule: contract, section 5 (demo and test recipes name their forge `https://forge.invalid/…`).
 """
@@ -44,7 +44,10 @@ def read_forge_map(environ: Mapping[str, str]) -> ForgeMap:
     pairs = data.items() if isinstance(data, dict) else [("", None)]
     if not all(isinstance(value, str) and key and value for key, value in pairs):
         raise PersonError(
-            "USAGE", f"the file of {VARIABLE} is no map", where=name, expected='{"https://forge.invalid": "URL"}'
+            "USAGE",
+            f"the file of {VARIABLE} is no map",
+            where=name,
+            expected='{"https://forge.invalid": "URL"}',
         )
     return ForgeMap(dict(data))
 

@@ -1,7 +1,7 @@
-"""The tree of a commit as files, and the tree id of files as they lie: neither looks at attributes or filters.
+"""The tree of a commit as files, and the tree id of files as they lie: no attributes, no filters.
 
 `git archive` and `git checkout` obey attributes (export-ignore, export-subst, eol, filters), so what they
-write is not the tree. Source of the rule: rules/pr-gate.md F29, rules/image-verify.md (tree-verified exports).
+write is not the tree. Source of the rule: rules/pr-gate.md F29, rules/image-verify.md (exports).
 """
 
 from __future__ import annotations
@@ -43,6 +43,8 @@ def export_tree(runner: GitRunner, repo: Path, commit: str, target: Path) -> str
     with blob_reader(runner, repo) as blobs:
         for entry in sorted(entries, key=lambda one: one.mode == SYMLINK):
             _write(entry, target, blobs)
+    for folder, _, _ in os.walk(target):
+        os.chmod(folder, 0o755)  # noqa: S103 - whatever the umask is
     links = [(GITLINK, one.oid, one.path) for one in entries if one.mode == GITLINK]
     return tree_id([*written_entries(target), *links])
 

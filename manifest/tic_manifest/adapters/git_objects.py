@@ -70,7 +70,9 @@ class BlobReader:
         for piece in self.chunks(oid):
             data += piece
             if len(data) > limit:
-                raise RefusedError("TREE_MISMATCH", f"blob {oid} is too large", expected=f"at most {limit} bytes")
+                raise RefusedError(
+                    "TREE_MISMATCH", f"blob {oid} is too large", expected=f"at most {limit} bytes"
+                )
         return bytes(data)
 
 

@@ -170,7 +170,9 @@ def _to_unset(environ: Mapping[str, str]) -> list[str]:
     return sorted(
         name
         for name in environ
-        if (name.startswith("GIT_") and name not in _KEPT) or _SECRET.search(name) or name == "XDG_CONFIG_HOME"
+        if (name.startswith("GIT_") and name not in _KEPT)
+        or _SECRET.search(name)
+        or name == "XDG_CONFIG_HOME"
     )
 
 
@@ -191,7 +193,9 @@ def _fixed_environment(environ: Mapping[str, str], protocols: Iterable[str]) -> 
         "SSH_ASKPASS": "/bin/false",
         "TZ": "UTC",
     }
-    bundle = environ.get("SSL_CERT_FILE") or environ.get("REQUESTS_CA_BUNDLE") or environ.get("CURL_CA_BUNDLE")
+    bundle = (
+        environ.get("SSL_CERT_FILE") or environ.get("REQUESTS_CA_BUNDLE") or environ.get("CURL_CA_BUNDLE")
+    )
     if bundle and "GIT_SSL_CAINFO" not in environ:
         fixed["GIT_SSL_CAINFO"] = bundle
     return fixed

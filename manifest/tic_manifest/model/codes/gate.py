@@ -37,7 +37,7 @@ CODES: tuple[Code, ...] = (
     ),
     Code(
         name="STACKED_DECLARED",
-        meaning="the pull request says that it depends on a change that is neither merged nor part of this set",
+        meaning="the pull request says that it depends on a change that is not merged and not in this set",
         remedy="merge the dependency into an agreed trunk, or add it to the recipe",
         source="rules/pr-gate.md F8, F9",
     ),
@@ -53,7 +53,7 @@ CODES: tuple[Code, ...] = (
         remedy="merge or rebase the trunk into the pull request and pin the new head",
         source="rules/pr-gate.md F17, 1.3",
         variants={
-            "driver": "base and head merge only with, or only without, a merge driver that the repository's attributes name",
+            "driver": "base and head merge only with, or only without, a merge driver",
             "live_base": "the pinned head merges with the pinned base, but not with the trunk as it is now",
         },
     ),
@@ -362,7 +362,7 @@ CODES: tuple[Code, ...] = (
     ),
     Code(
         name="MERGED_SINCE",
-        meaning="the pull request was merged into an agreed trunk with equal content since the image was made",
+        meaning="the pull request was merged with equal content since the image was made",
         remedy="",
         source="contract, section 3 (gate IMAGE)",
     ),

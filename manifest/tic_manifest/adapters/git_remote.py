@@ -1,0 +1,101 @@
+"""What a git server says: its refs, its objects, and its refusals told apart by their words (LC_ALL=C)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Protocol
+
+from tic_manifest.adapters.git_objects import objects_missing
+from tic_manifest.adapters.git_run import GitRunner, Ran
+from tic_manifest.errors import PersonError, RefusedError, TicError, UnavailableError
+from tic_manifest.model.base import GitCommit
+
+_ROW = re.compile(r"^([0-9a-f]{40})\t(\S+)$")
+_GONE = re.compile(r"not our ref|unadvertised object|remote ref .* not found|couldn't find remote ref", re.I)
+_ACCESS = re.compile(
+    r"returned error: 40[134]|Authentication failed|could not read (Username|Password)|not found", re.I
+)
+_LIMIT = re.compile(r"returned error: 429|rate limit", re.I)
+_TIME = re.compile(r"timed out|timeout|too slow|did not complete", re.I)
+_NET = re.compile(
+    r"could not resolve|failed to connect|couldn't connect|connection (refused|reset)|returned error: 5\d\d|"
+    r"SSL|certificate|empty reply|hung up|early EOF|network|transport '|unable to access",
+    re.I,
+)
+
+
+class Remote(Protocol):
+    """A git server, or the recording of one."""
+
+    def refs(self, mirror: Path, patterns: Sequence[str]) -> dict[str, GitCommit]:
+        """Full ref names to the objects they name now. Raises UnavailableError."""
+
+    def fetch(self, mirror: Path, wants: Mapping[str, str], depth: int = 0) -> None:
+        """Make objects present: remote name (a commit or a ref) to local ref.
+
+        Raises RefusedError PIN_UNFETCHABLE where the server has no such object, UnavailableError otherwise.
+        """
+
+
+class HttpRemote:
+    """A real server behind a URL; `shown` is the URL as the recipe names it."""
+
+    def __init__(self, runner: GitRunner, url: str, shown: str, *, timeout_seconds: int = 3600) -> None:
+        self._runner = runner
+        self._url = url
+        self._shown = shown
+        self._timeout = timeout_seconds
+
+    def refs(self, mirror: Path, patterns: Sequence[str]) -> dict[str, GitCommit]:
+        """`git ls-remote`; a peeled tag is not listed."""
+        argv = ["ls-remote", "--refs", "--end-of-options", self._url, *patterns]
+        ran = self._run(mirror, argv)
+        rows = (_ROW.match(line) for line in ran.out.decode("utf-8", "replace").splitlines())
+        return {row[2]: row[1] for row in rows if row}
+
+    def fetch(self, mirror: Path, wants: Mapping[str, str], depth: int = 0) -> None:
+        """One `git fetch` of all wants, refspecs on stdin."""
+        options = ["--no-tags", "--no-write-fetch-head", "--no-recurse-submodules", "--no-auto-maintenance"]
+        specs = "".join(f"+{there}:{here}\n" for there, here in wants.items()).encode()
+        if depth:
+            options.append(f"--depth={depth}")
+        self._run(mirror, ["fetch", "--quiet", *options, "--stdin", "--end-of-options", self._url], specs)
+
+    def _run(self, mirror: Path, argv: list[str], stdin: bytes | None = None) -> Ran:
+        ran = self._runner.run(argv, repo=mirror, stdin=stdin, timeout_seconds=self._timeout)
+        if ran.status != 0:
+            raise remote_error(ran.err.replace(self._url, self._shown), self._shown)
+        return ran
+
+
+def remote_error(words: str, shown: str) -> TicError:
+    """The error that git's words stand for. Only "no such object" is the pin's fault."""
+    text = words.strip()[-600:]
+    if "mismatched algorithms" in words or "sha256" in words.lower():
+        return PersonError("RECIPE", "a SHA-256 repository is not supported yet", where=shown, actual=text)
+    if _GONE.search(words):
+        return RefusedError(
+            "PIN_UNFETCHABLE",
+            "the server has no such object",
+            where=shown,
+            expected="every pinned commit on the server",
+            actual=text,
+            remedy="pin a commit that the pull request holds",
+        )
+    for pattern, code in (
+        (_LIMIT, "RATE_LIMITED"),
+        (_ACCESS, "NO_ACCESS"),
+        (_TIME, "TIMEOUT"),
+        (_NET, "NETWORK"),
+    ):
+        if pattern.search(words):
+            return UnavailableError(
+                code,
+                "the git server gave no answer",
+                where=shown,
+                actual=text,
+                remedy="run the same command again",
+            )
+    return objects_missing(f"git could not fetch from {shown}", text)
