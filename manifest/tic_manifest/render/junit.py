@@ -36,6 +36,7 @@ def render(report: Report, *, color: bool = False) -> str:
 def _properties(suite: ET.Element, report: Report) -> None:
     rows = [("outcome", report.outcome.value), ("exitCode", str(report.exit_code))]
     rows += [("partial", str(report.partial).lower()), *(("subject", one) for one in report.subjects)]
+    rows += [(name, line) for name, lines in view.extras(report) for line in lines]
     holder = ET.SubElement(suite, "properties")
     for name, value in rows:
         ET.SubElement(holder, "property", name=name, value=_xml(value))

@@ -28,6 +28,7 @@ def _head(report: Report) -> str:
     if not view.problems(report) and not view.unexplained(report) and report.exit_code:
         lines.append(prose(view.nothing(report)) + ".")
     lines += ["", *(f"- subject {code(one)}" for one in report.subjects)]
+    lines += [f"- {name} {code(line)}" for name, rows in view.extras(report) for line in rows]
     return "\n".join(lines).rstrip()
 
 

@@ -29,6 +29,7 @@ def _head(report: Report, color: bool) -> list[str]:
     outcome = _paint(report.outcome.value, report.outcome.value, color)
     lines = [f"{_safe(report.command)}: {outcome} (exit {report.exit_code})"]
     lines += [f"  subject: {_safe(one)}" for one in report.subjects]
+    lines += [f"  {name}: {_safe(line)}" for name, rows in view.extras(report) for line in rows]
     if report.partial:
         lines.append("  partial: only a part was judged")
     if report.outcome is not Outcome.PASS and not view.problems(report) and not view.unexplained(report):

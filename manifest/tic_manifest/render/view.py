@@ -81,6 +81,21 @@ def status_of(row: Check) -> str:
     return UNVERIFIED if row.state is State.OUT_OF_SCOPE else STATUS_WORDS[row.status]
 
 
+def extras(report: Report) -> list[tuple[str, list[str]]]:
+    """What a report of one command says beyond the common fields, each with its lines; never blank."""
+    names = [name for name in type(report).model_fields if name not in Report.model_fields]
+    data = report.model_dump(mode="json")
+    return [(name.replace("_", " "), _extra(data[name])) for name in names]
+
+
+def _extra(value: JsonValue) -> list[str]:
+    if isinstance(value, dict):
+        return [f"{value_text(one)}: {printable(key)}" for key, one in value.items()] or ["none"]
+    if isinstance(value, list) and not value:
+        return ["none"]
+    return value_lines(value)
+
+
 def reason_of(report: Report, row: Check) -> str:
     """Why a check is as it is: its reason, else the codes that speak for it; empty where it passed."""
     if row.reason or row.status is Status.PASS:
