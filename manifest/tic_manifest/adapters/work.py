@@ -29,7 +29,9 @@ class WorkFolder:
         except FileNotFoundError:
             return None
         except OSError as error:
-            raise PersonError("USAGE", "cannot read", where=str(self.root / name), actual=str(error)) from error
+            raise PersonError(
+                "USAGE", "cannot read", where=str(self.root / name), actual=str(error)
+            ) from error
 
     def write(self, name: str, data: bytes) -> Path:
         """Write a file whole or not at all: a temporary beside it, flushed to disk, renamed."""
@@ -44,20 +46,18 @@ class WorkFolder:
             os.chmod(temporary, 0o644)
             os.replace(temporary, target)
         except OSError as error:
-            raise UnavailableError("DISK_FULL", "cannot write", where=str(target), actual=str(error)) from error
+            raise UnavailableError(
+                "DISK_FULL", "cannot write", where=str(target), actual=str(error)
+            ) from error
         finally:
             Path(temporary).unlink(missing_ok=True)
         return target
 
     def receipts(self, lock: Digest) -> Iterator[tuple[str, bytes]]:
         """Stage and bytes of the receipts that belong to a lock, in the order of their names."""
-        folder = self.root / self.receipt_folder(lock)
+        folder = self.root / f"receipts/{lock}"
         for path in sorted(folder.glob("*.json")) if folder.is_dir() else []:
             yield path.stem, path.read_bytes()
-
-    def receipt_folder(self, lock: Digest) -> str:
-        """Folder of a lock's receipts, relative to the work folder."""
-        return f"receipts/{lock.replace(':', '-')}"
 
     @contextmanager
     def writing(self) -> Iterator[None]:
@@ -66,7 +66,9 @@ class WorkFolder:
             self.root.mkdir(parents=True, exist_ok=True)
             stream = (self.root / "writer").open("a+")
         except OSError as error:
-            raise PersonError("USAGE", "cannot use this work folder", where=str(self.root), actual=str(error)) from error
+            raise PersonError(
+                "USAGE", "cannot use this folder", where=str(self.root), actual=str(error)
+            ) from error
         with stream:
             try:
                 fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -27,7 +27,9 @@ def output_option(function: Callable[..., Any]) -> Callable[..., Any]:
     )(function)  # fmt: skip
 
 
-def _parse(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
+def _parse(
+    ctx: click.Context, param: click.Parameter, values: tuple[str, ...]
+) -> tuple[tuple[str, str], ...]:
     pairs = tuple((name, target) for name, _, target in (value.partition("=") for value in values))
     for name, _ in pairs:
         if name not in FORMATS:

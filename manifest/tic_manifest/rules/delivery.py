@@ -100,7 +100,7 @@ def _measured(dossier: Dossier, compared: Mapping[str, Compared]) -> tuple[list[
     reason = "validation was not run" if dossier.validate is None else "the host is of another platform"
     checks = [
         compared[row.id].check if row.id in compared
-        else Check(id=f"validation.{row.id}", status=Status.NOT_RUN, subject=f"validation.{row.id}", reason=reason)
+        else Check(id=f"validation.{row.id}", status=Status.NOT_RUN, subject=row.id, reason=reason)
         for row in recipe.validation.comparisons
     ]  # fmt: skip
     checks += [_status(recipe, name, checks) for name in STATUSES]
@@ -138,7 +138,7 @@ def _approval(dossier: Dossier) -> tuple[list[Check], list[Finding]]:
 
 
 def _with_states(recipe: Recipe, checks: Iterable[Check]) -> list[Check]:
-    """States from the checklist, then the policy; a line of the checklist that nothing measures is not run."""
+    """States from the checklist, then the policy; a checklist line that nothing measures is not run."""
     asked = {row.id: row.state for row in recipe.acceptance}
     out = set(recipe.policy.out_of_scope)
     done, known = [], set()
@@ -175,14 +175,11 @@ def _claims(statement: Statement, dossier: Dossier, judged: Judged) -> list[Find
     named = {entry.stage: entry.digest for entry in predicate.receipts}
     held = {stage: digest_of(dossier.files[f"receipts/{stage}.json"]) for stage in dossier.receipts}
     ids = {receipt.run_id for receipt in dossier.receipts.values()}
+    place = _overclaimed(_plain_rows(judged.rows), _plain_rows(predicate.rows))
     wrong = [
-        *(
-            []
-            if predicate.rows == judged.rows
-            else [("rows", _first_difference(judged.rows, predicate.rows))]
-        ),
+        *([("rows", place)] if place else []),
         *([] if predicate.lock_digest == dossier.lock.digest else [("lock digest", predicate.lock_digest)]),
-        *([] if named == held else [("receipts", sorted(map(str, named)))]),
+        *([] if named == held else [("receipts", ", ".join(sorted(named)))]),
         *([] if ids <= {predicate.run_id} else [("run id", predicate.run_id)]),
     ]
     return [

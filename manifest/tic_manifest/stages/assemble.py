@@ -1,4 +1,4 @@
-"""`assemble`: the delivery manifest, computed from receipts and runs, with the evidence that travels with it."""
+"""`assemble`: the delivery manifest, computed from receipts and runs, and the evidence beside it."""
 
 from __future__ import annotations
 

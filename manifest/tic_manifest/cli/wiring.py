@@ -1,0 +1,97 @@
+"""Adapters for stages, made from the command line and the environment. Everything heavy is imported late."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from tic_manifest.adapters.clock import SystemClock
+from tic_manifest.adapters.progress import StderrProgress
+from tic_manifest.adapters.runs import RunFolders
+from tic_manifest.adapters.work import WorkFolder
+from tic_manifest.errors import PersonError
+
+if TYPE_CHECKING:
+    from tic_manifest.cli.app import Settings
+    from tic_manifest.ports import Engine
+    from tic_manifest.stages.session import Session
+    from tic_manifest.stages.workers import Bench
+
+DEFAULT_WORK = ".tic"
+MAX_PERSON_FILE = 4 << 20
+
+
+def work_option(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Adds `--work DIR`."""
+    return click.option(
+        "--work", "work_dir", type=click.Path(path_type=Path, file_okay=False), default=Path(DEFAULT_WORK),
+        show_default=True, help="folder that the stages of one delivery share",
+    )(function)  # fmt: skip
+
+
+def project_option(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Adds `--project DIR`: where Dockerfile.unified and images/ lie."""
+    return click.option(
+        "--project", type=click.Path(path_type=Path, file_okay=False, exists=True), default=Path(),
+        help="the checkout with Dockerfile.unified and images/ (default: the current folder)",
+    )(function)  # fmt: skip
+
+
+def progress(ctx: click.Context) -> StderrProgress:
+    """Progress as the global options ask for it."""
+    settings: Settings = ctx.obj
+    return StderrProgress("none" if settings.verbosity < 0 else settings.progress)
+
+
+def work_folder(path: Path) -> WorkFolder:
+    """The work folder, by its full path: engines take no other."""
+    return WorkFolder(path.resolve())
+
+
+def read_person_file(path: Path) -> bytes:
+    """A file that a person writes, at most 4 MiB. Raises PersonError."""
+    try:
+        with path.open("rb") as stream:
+            return stream.read(MAX_PERSON_FILE + 1)
+    except OSError as error:
+        raise PersonError(
+            "USAGE", "cannot read", where=str(path), actual=error.strerror or str(error)
+        ) from error
+
+
+def engine(ctx: click.Context, run_id: str) -> Engine:
+    """The container engine that answers. Raises UnavailableError ENGINE_MISSING."""
+    from tic_manifest.adapters.engine import DockerEngine
+
+    return DockerEngine(os.environ, progress(ctx), run_id)
+
+
+def version() -> str:
+    """The version of this tool, as receipts name it."""
+    from importlib.metadata import version as installed
+
+    return installed("tic-manifest")
+
+
+def runs(session: Session) -> RunFolders:
+    """Output folders of this delivery's worker runs."""
+    return RunFolders(session.work.root / "runs" / session.lock.digest.removeprefix("sha256:"))
+
+
+def bench(ctx: click.Context, session: Session) -> Bench:
+    """What measuring needs."""
+    from tic_manifest.stages.workers import Bench
+
+    return Bench(
+        engine=engine(ctx, session.run_id), runs=runs(session), clock=SystemClock(), progress=progress(ctx),
+        tool_version=version(),
+    )  # fmt: skip
+
+
+def approval_path(recipe: Path) -> Path:
+    """Where the approval of a recipe lies: beside it."""
+    return recipe.with_name(recipe.name.removesuffix(".yaml").removesuffix(".yml") + ".approval.json")
