@@ -12,7 +12,7 @@ import os
 import re
 import shutil
 import socket
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from enginelib import groups, process, rights
@@ -48,10 +48,12 @@ class Engine:
         self.docker_config = self.root / "daemon.json"
 
     def answers(self) -> bool:
-        """Tell whether the engine runs and answers on its socket."""
-        with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX) as link:
-            link.settimeout(5)
-            link.connect(str(self.socket))
+        """Tell whether the engine works: dockerd goes on answering for a while without its containerd."""
+        with (
+            contextlib.suppress(OSError),
+            connected(self.containerd_socket),
+            connected(self.socket) as link,
+        ):
             link.sendall(b"GET /_ping HTTP/1.0\r\nHost: docker\r\n\r\n")
             return link.recv(64).startswith(b"HTTP/1.0 200")
         return False
@@ -217,3 +219,12 @@ path = "{self.root}/containerd/opt"
             mounts = " ".join(self.mounts())
             raise MissingError(f"still mounted below {self.root}, nothing is deleted: {mounts}")
         shutil.rmtree(self.root)
+
+
+@contextlib.contextmanager
+def connected(path: Path) -> Iterator[socket.socket]:
+    """Hold a connection to a unix socket; raises OSError when nobody listens."""
+    with socket.socket(socket.AF_UNIX) as link:
+        link.settimeout(5)
+        link.connect(str(path))
+        yield link

@@ -55,7 +55,7 @@ def distribution(path: Path = Path("/etc/os-release")) -> Distribution | None:
     fields = {key: value.strip("\"'") for key, _, value in pairs}
     if fields.get("ID") not in ("debian", "ubuntu"):
         return None
-    number = int(fields.get("VERSION_ID", str(ROLLING)).partition(".")[0])
+    number = int((fields.get("VERSION_ID") or str(ROLLING)).partition(".")[0])
     return Distribution(fields["ID"], number, fields.get("VERSION_CODENAME", ""))
 
 
@@ -74,11 +74,12 @@ def install(names: Sequence[str], work: Path) -> None:
         raise MissingError(f"only on Debian and Ubuntu are packages installed; get these: {' '.join(names)}")
     if os.geteuid() != 0:
         raise MissingError(f"not root, so these packages cannot be installed: {' '.join(names)}")
+    os.umask(0o022)  # apt reads what is written here as a user of its own
     newer = newer_releases(system, names)
     source = f" (with {', '.join(newer)} as a source for them alone)" if newer else ""
     say(f"installing {' '.join(names)}{source}")
     with services_left_alone(), private_view(system, newer, work) as options:
-        apt(["update"], options)
+        update(options)
         refuse_changes(names, options)
         apt(["install", "--yes", "--no-install-recommends", *names], options)
 
@@ -104,6 +105,14 @@ def apt(words: Sequence[str], options: Sequence[str]) -> str:
         lines = (result.stdout + result.stderr).strip().splitlines()[-12:]
         raise MissingError(f"apt-get {words[0]} failed:\n" + "\n".join("  " + line for line in lines))
     return result.stdout
+
+
+def update(options: Sequence[str]) -> None:
+    """Read the package lists; a source that does not answer matters only when something is missing then."""
+    try:
+        apt(["update"], options)
+    except MissingError as error:
+        say(str(error))
 
 
 def refuse_changes(names: Sequence[str], options: Sequence[str]) -> None:

@@ -70,6 +70,7 @@ def start(
             stdout=output,
             stderr=output,
             start_new_session=True,
+            umask=0o022,
             env=env,
             cwd="/",
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 import traceback
@@ -61,6 +62,7 @@ def last_lines(path: Path, count: int = 8) -> str:
 
 def end_with(main: Callable[[], int]) -> None:
     """Run `main` and leave with its status; each kind of failure has its own (see the constants above)."""
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))  # so that temporaries go
     try:
         status = main()
     except UsageError as error:
