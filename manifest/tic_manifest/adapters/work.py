@@ -16,7 +16,7 @@ MAX_FILE = 256 << 20
 
 
 class WorkFolder:
-    """`--work DIR`: `lock.json`, `receipts/<lock digest>/<stage>.json`, `layout/`, `logs/`, `store/`, `runs/`."""
+    """`--work DIR`: `lock.json`, `receipts/<lock digest>/<stage>.json`, layout, logs, store, runs."""
 
     def __init__(self, root: Path) -> None:
         self.root = root

@@ -87,21 +87,23 @@ def run(argv: list[str]) -> int:
     signal.signal(signal.SIGTERM, _terminate)
     try:
         result = app.main(args=argv, prog_name="tic-manifest", standalone_mode=False)
-        return result if isinstance(result, int) else errors.EXIT_PASS
     except errors.TicError as error:
         return _tell(error)
-    except click.exceptions.Abort:
-        return _interrupted(errors.EXIT_SIGINT)
     except click.ClickException as error:
         return _usage(error)
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, click.exceptions.Abort):
         return _interrupted(errors.EXIT_SIGINT)
     except SystemExit as error:
         return error.code if isinstance(error.code, int) else errors.EXIT_BUG
     except Exception:
-        traceback.print_exc()
-        sys.stderr.write("tic-manifest: this is a bug in tic-manifest; please report the lines above\n")
-        return errors.EXIT_BUG
+        return _bug()
+    return result if isinstance(result, int) else errors.EXIT_PASS
+
+
+def _bug() -> int:
+    traceback.print_exc()
+    sys.stderr.write("tic-manifest: this is a bug in tic-manifest; please report the lines above\n")
+    return errors.EXIT_BUG
 
 
 def _tell(error: errors.TicError) -> int:

@@ -31,7 +31,8 @@ def command(recipe: Path, name: str, work_dir: Path) -> None:
     if canonical_digest(said) != lock.lock.recipe_digest:
         raise UnavailableError(
             "LOCK_STALE", "the lock is of an earlier version of this recipe", where=str(recipe),
-            expected=lock.lock.recipe_digest, actual=canonical_digest(said), remedy=f"run tic-manifest lock {recipe}",
+            expected=lock.lock.recipe_digest, actual=canonical_digest(said),
+            remedy=f"run tic-manifest lock {recipe}",
         )  # fmt: skip
     approval = Approval(
         schema_="tic/approval/v1",

@@ -82,7 +82,7 @@ def judging(
 
 
 def write_whole(target: Path, data: bytes) -> None:
-    """Write a file of the user's choice whole or not at all. Raises PersonError when its folder is not there."""
+    """Write a file of the user's choice whole or not at all. Raises PersonError without its folder."""
     try:
         handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
     except OSError as error:
