@@ -218,7 +218,7 @@ class ImageSource(Protocol):
         """
 
     def blob(self, digest: Digest, size: int) -> Iterator[bytes] | None:
-        """The stored bytes in pieces, at most `size` + 1 bytes in all; None when absent. Raises as `manifest`."""
+        """The stored bytes in pieces, at most `size` + 1 in all; None when absent. Raises as `manifest`."""
 
     def length(self, digest: Digest) -> int | None:
         """The stored length of a blob in bytes, without reading it; None when absent."""

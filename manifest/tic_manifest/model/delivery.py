@@ -6,7 +6,7 @@ written; whoever judges computes it again from the evidence and believes none of
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 from pydantic import Field, StringConstraints
 
@@ -14,9 +14,9 @@ from tic_manifest.model.base import Digest, GitCommit, GitTree, Name, Sha256Hex,
 from tic_manifest.model.receipt import Artifact, RunId, Time
 from tic_manifest.model.verdict import Report, Status
 
-SCHEMA = "tic/delivery/v1"
-PREDICATE_TYPE = "https://tic-manifest.dev/delivery/v1"
-STATEMENT_V1 = "https://in-toto.io/Statement/v1"
+SCHEMA: Final = "tic/delivery/v1"
+PREDICATE_TYPE: Final = "https://tic-manifest.dev/delivery/v1"
+STATEMENT_V1: Final = "https://in-toto.io/Statement/v1"
 STATEMENT_V01 = "https://in-toto.io/Statement/v0.1"
 
 STATEMENT_TYPE = "application/vnd.in-toto+json"

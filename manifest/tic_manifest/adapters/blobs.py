@@ -1,0 +1,215 @@
+"""Read blobs to their end: length, digest, and for layers the digest of the unpacked bytes.
+
+Each layer runs in two threads, one that reads, hashes and unpacks, one that hashes what came out; hashlib,
+zlib and zstandard let go of the interpreter lock, so both cores work. Memory is bounded by the queue between
+them, nothing touches the disk, and an unpacking bomb is only time: output comes in pieces of at most 1 MiB.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import queue
+import threading
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import IO, cast
+
+from tic_manifest.adapters.zstd_frames import Frames
+from tic_manifest.model.oci import Blob, BlobFact, Encoding
+from tic_manifest.ports import ImageSource, Progress, Step
+
+PIECE = 1 << 20
+QUEUE = 8
+MAX_WINDOW = 128 << 20
+_MAGIC = ((b"\x1f\x8b", Encoding.GZIP), (b"\x28\xb5\x2f\xfd", Encoding.ZSTD))
+_SKIPPABLE = range(0x184D2A50, 0x184D2A60)
+
+
+class BadEncodingError(Exception):
+    """The bytes of a layer cannot be unpacked."""
+
+
+def read_blobs(source: ImageSource, blobs: Sequence[Blob], progress: Progress) -> list[BlobFact]:
+    """One fact for each blob, in order; the largest are read first (a `BlobReader`)."""
+    total = sum(one.descriptor.size for one in blobs)
+    order = sorted(range(len(blobs)), key=lambda at: -blobs[at].descriptor.size)
+    facts: dict[int, BlobFact] = {}
+    with progress.step("reading blobs", total) as step, ThreadPoolExecutor(_workers()) as pool:
+        running = {at: pool.submit(_read, source, blobs[at], step) for at in order}
+        try:
+            for at, future in running.items():
+                facts[at] = future.result()
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+    return [facts[at] for at in range(len(blobs))]
+
+
+def sniff(first: bytes) -> Encoding:
+    """The encoding that the first bytes show; a skippable zstd frame counts as zstd."""
+    for magic, encoding in _MAGIC:
+        if first.startswith(magic):
+            return encoding
+    skippable = len(first) >= 4 and int.from_bytes(first[:4], "little") in _SKIPPABLE
+    return Encoding.ZSTD if skippable else Encoding.TAR
+
+
+def unpacked(stream: Packed, encoding: Encoding) -> Iterator[bytes]:
+    """The unpacked bytes in pieces of at most 1 MiB. Raises BadEncodingError."""
+    if encoding is Encoding.GZIP:
+        return _gunzip(stream)
+    return _unzstd(stream) if encoding is Encoding.ZSTD else _plain(stream)
+
+
+class Packed:
+    """The bytes of a blob as a file, hashed and counted as they are read."""
+
+    def __init__(self, pieces: Iterator[bytes], advance: Callable[[int], None]) -> None:
+        self._pieces = pieces
+        self._advance = advance
+        self._rest = b""
+        self._hash = hashlib.sha256()
+        self.length = 0
+
+    def peek(self, size: int) -> bytes:
+        """The next bytes, at least `size` of them unless the blob ends, without taking them."""
+        while len(self._rest) < size and (piece := self._next()):
+            self._rest += piece
+        return self._rest[:size]
+
+    def read(self, size: int = -1) -> bytes:
+        """The next piece, as it came where that fits."""
+        data, self._rest = (self._rest or self._next()), b""
+        if 0 <= size < len(data):
+            data, self._rest = data[:size], data[size:]
+        return data
+
+    def unread(self, data: bytes) -> None:
+        """Give back bytes that were taken too many."""
+        self._rest = data + self._rest
+
+    def drain(self) -> None:
+        """Read to the end."""
+        self._rest = b""
+        while self._next():
+            pass
+
+    def digest(self) -> str:
+        """`sha256:<hex>` of everything read."""
+        return "sha256:" + self._hash.hexdigest()
+
+    def _next(self) -> bytes:
+        piece = next(self._pieces, b"")
+        self._hash.update(piece)
+        self.length += len(piece)
+        self._advance(len(piece))
+        return piece
+
+
+def _workers() -> int:
+    return max(2, min(8, os.cpu_count() or 2))
+
+
+def _read(source: ImageSource, blob: Blob, step: Step) -> BlobFact:
+    pieces = source.blob(blob.descriptor.digest, blob.descriptor.size)
+    if pieces is None:
+        return BlobFact(blob=blob, length=None)
+    packed = Packed(pieces, step.advance)
+    if blob.encoding is None:
+        packed.drain()
+        return BlobFact(blob=blob, length=packed.length, digest=packed.digest())
+    return _read_layer(blob, packed)
+
+
+def _read_layer(blob: Blob, packed: Packed) -> BlobFact:
+    encoding, error = sniff(packed.peek(4)), ""
+    with _Hasher() as hasher:
+        try:
+            for piece in unpacked(packed, encoding):
+                hasher.update(piece)
+        except BadEncodingError as problem:
+            error = str(problem)
+    packed.drain()
+    return BlobFact(
+        blob=blob,
+        length=packed.length,
+        digest=packed.digest(),
+        unpacked=hasher.length,
+        diff_id=None if error else hasher.digest(),
+        encoding=encoding,
+        error=error,
+    )
+
+
+class _Hasher:
+    """SHA-256 in a thread of its own, fed through a bounded queue."""
+
+    def __init__(self) -> None:
+        self._queue: queue.Queue[bytes | None] = queue.Queue(QUEUE)
+        self._hash = hashlib.sha256()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self.length = 0
+
+    def __enter__(self) -> _Hasher:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._queue.put(None)
+        self._thread.join()
+
+    def update(self, piece: bytes) -> None:
+        """Hash a piece some time soon; waits while the queue is full."""
+        self.length += len(piece)
+        self._queue.put(piece)
+
+    def digest(self) -> str:
+        """`sha256:<hex>`, after the `with` block."""
+        return "sha256:" + self._hash.hexdigest()
+
+    def _run(self) -> None:
+        while (piece := self._queue.get()) is not None:
+            self._hash.update(piece)
+
+
+def _plain(stream: Packed) -> Iterator[bytes]:
+    while piece := stream.read(PIECE):
+        yield piece
+
+
+def _gunzip(stream: Packed) -> Iterator[bytes]:
+    """Every member; like Go's reader, anything after a member must be another one."""
+    while stream.peek(1):
+        member = zlib.decompressobj(wbits=31)
+        data = b""
+        while not member.eof:
+            data = data or stream.read(PIECE)
+            if not data:
+                raise BadEncodingError("the gzip stream ends early")
+            try:
+                piece = member.decompress(data, PIECE)
+            except zlib.error as error:
+                raise BadEncodingError(f"gzip: {error}") from error
+            data = member.unconsumed_tail
+            if piece:
+                yield piece
+        stream.unread(member.unused_data)
+
+
+def _unzstd(stream: Packed) -> Iterator[bytes]:
+    """Every frame, skippable ones included; a stream that ends inside a frame is refused."""
+    import zstandard
+
+    frames = Frames(stream)
+    reader = zstandard.ZstdDecompressor(max_window_size=MAX_WINDOW).stream_reader(
+        cast(IO[bytes], frames), read_size=PIECE, read_across_frames=True, closefd=False
+    )
+    try:
+        while piece := reader.read(PIECE):
+            yield piece
+    except zstandard.ZstdError as error:
+        raise BadEncodingError(f"zstd: {error}") from error
+    if not frames.complete:
+        raise BadEncodingError("the zstd stream ends early")
