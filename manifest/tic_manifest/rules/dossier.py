@@ -106,7 +106,7 @@ def side(dossier: Dossier, spec: str) -> Side:
     run = dossier.runs.get(name)
     raw = dossier.output(run, "record.json") if run else None
     record = read_model(raw, WorkerRecord, f"runs/{name}/record.json") if raw is not None else None
-    scores = record.scores.get(scores_name) if record else None
+    scores = record.score_files().get(scores_name) if record else None
     payload = dossier.output(run, scores.file) if run and scores else None
     return Side(name=spec, run=run, record=record, scores=scores, payload=payload)
 
@@ -116,6 +116,6 @@ def evidence_names(runs: Mapping[str, WorkerRun], records: Mapping[str, WorkerRe
     named: dict[str, Artifact] = {}
     for run in runs.values():
         record = records.get(run.name)
-        wanted = {*EVIDENCE_OF_RUN, *({one.file for one in record.scores.values()} if record else ())}
+        wanted = {*EVIDENCE_OF_RUN, *({one.file for one in record.score_files().values()} if record else ())}
         named |= {f"runs/{run.name}/{one.name}": one for one in run.outputs if one.name in wanted}
     return named

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from tic_manifest.model.receipt import WorkerRun
 from tic_manifest.model.recipe import Comparison
-from tic_manifest.model.record import ScoreSet, WorkerRecord
+from tic_manifest.model.record import ScoreFile, WorkerRecord
 from tic_manifest.model.verdict import Check, Finding, Status, check_of, finding, note
 from tic_manifest.rules.parity import Parity, Scores, compare, fault
 
@@ -24,7 +24,7 @@ class Side:
     name: str
     run: WorkerRun | None
     record: WorkerRecord | None
-    scores: ScoreSet | None
+    scores: ScoreFile | None
     payload: bytes | None
 
 
@@ -95,15 +95,18 @@ def _side_faults(subject: str, side: Side) -> list[Finding]:
 
 
 def _intervention(subject: str, side: Side) -> list[Finding]:
-    done = side.record.intervention if side.record else None
-    return [_unsure("INTERVENTION", subject, expected=None, actual=f"{side.name}: {done}")] if done else []
+    done = list(side.record.diagnostic_interventions) if side.record else []
+    return [_unsure("INTERVENTION", subject, expected=[], actual=done)] if done else []
 
 
 def _gradient(subject: str, side: Side) -> list[Finding]:
-    scores = side.scores
-    if scores is None or scores.path != "grad_enabled" or (scores.requires_grad and scores.grad_fn):
+    """A grad-enabled forward is one whose tensors say so (VER-7); a no-grad pass cannot stand in for it."""
+    if side.record is None or side.scores is not side.record.scores_grad:
         return []
-    actual: dict[str, object] = {"requires_grad": scores.requires_grad, "grad_fn": scores.grad_fn}
+    facts = side.record.grad
+    if facts is not None and facts.calls and facts.requires_grad and facts.grad_fn:
+        return []
+    actual = None if facts is None else facts.model_dump(mode="json")
     return [_unsure("GRAD_NOT_ENABLED", subject, expected={"requires_grad": True}, actual=actual)]
 
 
@@ -111,7 +114,7 @@ def _pair_faults(subject: str, row: Comparison, left: Side, right: Side) -> list
     a, b = left.record, right.record
     if a is None or b is None or left.scores is None or right.scores is None:
         return []
-    shapes = (left.scores.dtype, a.lengths, a.mask), (right.scores.dtype, b.lengths, b.mask)
+    shapes = (a.dtype, a.lengths, a.mask), (b.dtype, b.lengths, b.mask)
     pairs = [
         ("UNBOUND/tokens", a.tokens_sha256, b.tokens_sha256),
         ("UNBOUND/checkpoint", dict(a.checkpoint), dict(b.checkpoint)),

@@ -36,7 +36,7 @@ def probe(subject: Subject, bench: Bench, earlier: Receipt | None) -> Receipt:
 
 def _run(name: str, subject: Subject, bench: Bench) -> WorkerRun:
     if subject.lock.recipe.workers[name].stage == "input":
-        return run_worker(name, subject, bench, lambda worker: worker.command, needs_file="record.json")
+        return run_worker(name, subject, bench, lambda worker: worker.command)
     return run_worker(name, subject, bench, under_agent, needs_file=OBSERVATION)
 
 

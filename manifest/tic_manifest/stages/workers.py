@@ -41,18 +41,20 @@ class Bench:
 Wrap = Callable[[Worker], Sequence[str]]
 
 
-def run_worker(name: str, subject: Subject, bench: Bench, wrap: Wrap, *, needs_file: str) -> WorkerRun:
+def run_worker(name: str, subject: Subject, bench: Bench, wrap: Wrap, *, needs_file: str = "") -> WorkerRun:
     """Run one worker. Raises UnavailableError WORKER_EXIT when it ends without having left `needs_file`.
 
     A worker that leaves its output and then ends badly is recorded as it is: neither judges the other.
+    Without a `needs_file` there is nothing to tell a whole output by, so it must end well and leave one.
     """
     worker = subject.lock.recipe.workers[name]
     bench.progress.say(f"worker {name} ({worker.role}), time limit {worker.timeout_seconds} s")
     started = bench.clock.now()
     ended = bench.engine.run(_container(name, worker, subject, bench, wrap))
     run = _recorded(name, worker, ended, bench, started)
-    if needs_file not in {one.name for one in run.outputs}:
-        raise _died(run, needs_file)
+    names = {one.name for one in run.outputs}
+    if not (needs_file in names if needs_file else names and run.exit_code == 0):
+        raise _died(run, needs_file or "exit code 0 and at least one file")
     return run
 
 
