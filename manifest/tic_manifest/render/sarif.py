@@ -61,7 +61,6 @@ def _rule(rule_id: str) -> dict[str, Any]:
     text = f"{meaning}. To do: {remedy}. tic-manifest explain {rule_id}" if remedy else f"{meaning}."
     return {
         "id": rule_id,
-        "name": rule_id,
         "shortDescription": {"text": meaning[:1024]},
         "fullDescription": {"text": meaning[:1024]},
         "help": {"text": text},
