@@ -1,0 +1,221 @@
+"""Puts the parts together: one report for a supervised run or for a process that runs already."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import sys
+import time
+from typing import Any, Dict, List, Optional
+
+from .base import AGENT_VERSION, SCHEMA, Json, attempt, clean, digest_path, failure, read_file
+from .disk import Analysis, agent_file, ownership
+from .holder import read_policy
+from .outside import Observer
+from .procfs import all_stats, descendants, root_prefix, started_at
+from .supervisor import Limits, Supervisor
+
+
+def host_view() -> Json:
+    """Kernel and processor: the code that JITs generate depends on them."""
+    cpu: Json = {}
+    for line in read_file_proc("/proc/cpuinfo").split("\n\n")[0].splitlines():
+        key, _, value = line.partition(":")
+        if key.strip() in ("model name", "flags", "Features", "CPU implementer", "CPU part"):
+            cpu[key.strip()] = clean(value.strip())
+    yama = attempt(lambda: read_file_proc("/proc/sys/kernel/yama/ptrace_scope").strip())
+    return {
+        "kernel": platform.release(),
+        "machine": platform.machine(),
+        "cpu": cpu,
+        "yama": yama if isinstance(yama, str) else None,
+        "page_size": os.sysconf("SC_PAGE_SIZE"),
+        "uid": os.geteuid(),
+        "gid": os.getegid(),
+    }
+
+
+def read_file_proc(path: str) -> str:
+    """A text file of /proc."""
+    with open(path, encoding="utf-8", errors="replace") as stream:
+        return stream.read(1 << 20)
+
+
+def agent_view() -> Json:
+    """The agent's own identity."""
+    path = agent_file()
+    version = ".".join(str(n) for n in sys.version_info[:3])
+    return {
+        "version": AGENT_VERSION,
+        "path": clean(path),
+        "sha256": attempt(digest_path, path),
+        "python": version,
+    }
+
+
+def read_inside(out: str, notes: List[str]) -> List[Json]:
+    """The views that workers wrote from inside; a broken one is a note, never a crash."""
+    views: List[Json] = []
+    names = sorted(n for n in os.listdir(out) if n.startswith("inside-") and n.endswith(".json"))
+    for name in names[:256]:
+        try:
+            view = json.loads(read_file(os.path.join(out, name), 256 << 20))
+            views.append(checked_view(view))
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            notes.append("%s: %s" % (clean(name, 200), failure(error)))
+    return views
+
+
+def checked_view(view: Any) -> Json:
+    """An inside view with the shape that later steps rely on. ValueError when it is something else."""
+    if not isinstance(view, dict) or view.get("schema") != SCHEMA or view.get("kind") != "inside":
+        raise ValueError("not an inside view")
+    if not isinstance(view.get("pid"), int) or not isinstance(view.get("label"), str):
+        raise ValueError("no pid or label")
+    modules, python = view.get("modules"), view.get("python")
+    if not isinstance(modules, list) or not all(
+        isinstance(m, dict) and isinstance(m.get("name"), str) for m in modules
+    ):
+        raise ValueError("no module list")
+    if not isinstance(python, dict) or not isinstance(python.get("path"), list):
+        raise ValueError("no search path")
+    return dict(view)
+
+
+def empty_report(mode: str, role: Optional[str]) -> Json:
+    """Every top-level key, so that a reader never finds one missing."""
+    return {
+        "schema": SCHEMA,
+        "kind": "probe",
+        "mode": mode,
+        "role": role,
+        "agent": agent_view(),
+        "host": attempt(host_view),
+        "worker": None,
+        "seen": [],
+        "snapshots": [],
+        "inside": [],
+        "files": [],
+        "holders": [],
+        "policy": None,
+        "distributions": [],
+        "debian": [],
+        "pth": [],
+        "mounts": [],
+        "preload": {"file": None},
+        "imports": [],
+        "jit": {"places": [], "artifacts": [], "compilers": []},
+        "ownership": None,
+        "appeared": [],
+        "gone": [],
+        "owner_errors": [],
+        "notes": [],
+    }
+
+
+def holders(report: Json) -> List[Json]:
+    """Processes that hold the model: by memory where a policy was given, else by their inside view."""
+    found: List[Json] = []
+    claims = {(v["pid"], v.get("start_ticks")): v.get("parameters") or {} for v in report["inside"]}
+    for snapshot in report["snapshots"]:
+        for process in snapshot["processes"]:
+            if "title" not in process:
+                continue
+            inner = (process["status"].get("ns_pids") or [process["pid"]])[-1]
+            claim = claims.get((inner, process["start_ticks"]), {})
+            evidence = process.get("holder")
+            by_memory = bool(evidence and evidence["holder"])
+            by_inside = claim.get("bytes", 0) > 0 and not by_memory
+            if by_memory or (
+                by_inside and not (evidence and report["policy"]["samples"] and _host_only(claim))
+            ):
+                found.append(_holder(process, snapshot["label"], "memory" if by_memory else "inside", claim))
+    return found
+
+
+def _host_only(claim: Json) -> bool:
+    """True when all claimed parameters are in host memory, where the search would have found the policy."""
+    return all(kind.startswith("cpu/") for kind in claim.get("bytes_by_kind", {}))
+
+
+def _holder(process: Json, label: str, by: str, claim: Json) -> Json:
+    keys = ("pid", "start_ticks", "title", "argv", "ancestors", "holder")
+    return dict(
+        {key: process.get(key) for key in keys}, snapshot=label, by=by, parameter_bytes=claim.get("bytes")
+    )
+
+
+def add_passing(report: Json, supervisor: Supervisor) -> None:
+    """Files that only the polls saw: mapped after a snapshot, or by a process that never reached one."""
+    files = supervisor.observer.files
+    for (pid, _), passing in supervisor.watch.passing.items():
+        for item in passing.values():
+            index = files.add_late(item.root, item.key)
+            if index is not None:
+                files.rows[index]["late_bytes"] = max(item.bytes, files.rows[index].get("late_bytes", 0))
+                report["appeared"].append(
+                    {"file": index, "pid": pid, "seconds": item.seconds, "bytes": item.bytes}
+                )
+
+
+def policy_of(path: Optional[str]) -> Any:
+    """Samples and report of the policy, None when none was given."""
+    return None if path is None else read_policy(path)
+
+
+def run_report(role: str, out: str, command: List[str], policy: Optional[str], limits: Limits) -> Json:
+    """Supervise a worker and describe it. The worker's failure is data; only our own is an exception."""
+    report = empty_report("run", role)
+    began = time.time()
+    samples = policy_of(policy)
+    supervisor = Supervisor(command, out, Observer(samples), limits)
+    report["worker"] = supervisor.run()
+    report["seen"] = supervisor.watch.report()
+    report["snapshots"] = supervisor.snapshots
+    report["gone"] = supervisor.watch.gone_names()
+    report["policy"] = samples[1] if samples else None
+    report["inside"] = read_inside(out, report["notes"])
+    add_passing(report, supervisor)
+    own = {
+        agent_file(): "agent",
+        os.path.dirname(agent_file()): "worker",
+        os.path.realpath(out): "output",
+        "/in": "input",
+    }
+    if policy is not None:
+        own[os.path.realpath(policy)] = "input"
+    return finish(report, supervisor.observer, {"": (began, own)})
+
+
+def snapshot_report(pid: int, policy: Optional[str]) -> Json:
+    """Describe a process that runs already, with everything below it."""
+    report = empty_report("snapshot", None)
+    samples = policy_of(policy)
+    observer = Observer(samples)
+    tree = descendants(all_stats(), pid)
+    if not tree:
+        raise ProcessLookupError("no process %d" % pid)
+    processes = [observer.process(stat.pid) for stat in tree]
+    report["snapshots"] = [{"label": "now", "seconds": 0.0, "took": 0.0, "processes": processes}]
+    report["policy"] = samples[1] if samples else None
+    since = attempt(started_at, tree[0].start)
+    moment = since if isinstance(since, float) else time.time()
+    roots = {root_prefix(stat.pid): (moment, {agent_file(): "agent"}) for stat in tree}
+    return finish(report, observer, roots)
+
+
+def finish(report: Json, observer: Observer, roots: Dict[str, Any]) -> Json:
+    """The part that reads disks: owners, imports, JIT; one root after another (nearly always one)."""
+    report["files"] = observer.files.rows
+    report["holders"] = holders(report)
+    for root, (since, own) in list(roots.items())[:4]:
+        try:
+            Analysis(root, report, since, own).run()
+        except Exception as error:  # what was seen alive must reach the reader whatever the disk holds
+            report["notes"].append("analysis of root %r failed: %s" % (root, failure(error)))
+    chosen = {(h["pid"], h["start_ticks"]) for h in report["holders"]}
+    processes = [p for s in report["snapshots"] for p in s["processes"] if "mapped" in p]
+    held = [p for p in processes if (p["pid"], p["start_ticks"]) in chosen] or processes
+    report["ownership"] = dict(ownership(report, held), scope="holders" if chosen else "all processes")
+    return report
