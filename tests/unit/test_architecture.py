@@ -70,9 +70,9 @@ def undocumented(tree: ast.Module) -> Iterator[str]:
     if tree.body and ast.get_docstring(tree) is None:
         yield "the module"
     for node in tree.body:
-        if isinstance(node, ast.FunctionDef | ast.ClassDef) and not node.name.startswith("_"):
-            if ast.get_docstring(node) is None:
-                yield node.name
+        named = node if isinstance(node, ast.FunctionDef | ast.ClassDef) else None
+        if named and not named.name.startswith("_") and ast.get_docstring(named) is None:
+            yield named.name
 
 
 def test_import_linter_contracts_hold() -> None:
