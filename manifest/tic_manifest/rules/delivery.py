@@ -63,7 +63,7 @@ def judge_evidence(dossier: Dossier, image: JudgedImage) -> Judged:
     checks = _with_states(dossier.lock.recipe, [check for found, _ in parts for check in found])
     findings = [one for _, found in parts for one in found]
     made = rows(dossier, image.platform_digest, image.index_digest, checks, compared)
-    return Judged(checks=tuple(checks), findings=tuple([*findings, *_not_run(checks)]), rows=made)
+    return Judged(checks=tuple(checks), findings=(*findings, *_not_run(checks)), rows=made)
 
 
 def _comparisons(dossier: Dossier) -> dict[str, Compared]:

@@ -184,7 +184,7 @@ def _scores(side: Side) -> Scores:
         raise ValueError("a side without scores")
     return Scores(
         payload=side.payload,
-        dtype=side.scores.dtype,
+        dtype=side.record.dtype,
         lengths=side.record.lengths,
-        mask=bytes(side.record.mask),
+        mask=side.record.flat_mask,
     )
