@@ -15,10 +15,11 @@ from tic_manifest.adapters.runs import RunFolders
 from tic_manifest.adapters.work import WorkFolder
 from tic_manifest.errors import PersonError
 
+from tic_manifest.stages.session import Session
+
 if TYPE_CHECKING:
     from tic_manifest.cli.app import Settings
     from tic_manifest.ports import Engine
-    from tic_manifest.stages.session import Session
     from tic_manifest.stages.workers import Bench
 
 DEFAULT_WORK = ".tic"

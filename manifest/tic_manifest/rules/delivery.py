@@ -66,6 +66,13 @@ def judge_evidence(dossier: Dossier, image: JudgedImage) -> Judged:
     return Judged(checks=tuple(checks), findings=(*findings, *_not_run(checks)), rows=made)
 
 
+def judge_comparisons(dossier: Dossier) -> tuple[list[Check], list[Finding]]:
+    """The comparisons and statuses of final validation alone."""
+    checks, findings = _measured(dossier, _comparisons(dossier))
+    rows = _with_states(dossier.lock.recipe, checks, whole=False)
+    return rows, [*findings, *_not_run(rows)]
+
+
 def _comparisons(dossier: Dossier) -> dict[str, Compared]:
     wanted = dossier.lock.recipe.validation.comparisons if dossier.validate else ()
     if dossier.validate is not None and dossier.validate.emulated:
@@ -137,7 +144,7 @@ def _approval(dossier: Dossier) -> tuple[list[Check], list[Finding]]:
     return [check_of("approval", found, subject="recipe")], [*found, said]
 
 
-def _with_states(recipe: Recipe, checks: Iterable[Check]) -> list[Check]:
+def _with_states(recipe: Recipe, checks: Iterable[Check], *, whole: bool = True) -> list[Check]:
     """States from the checklist, then the policy; a checklist line that nothing measures is not run."""
     asked = {row.id: row.state for row in recipe.acceptance}
     out = set(recipe.policy.out_of_scope)
@@ -157,7 +164,7 @@ def _with_states(recipe: Recipe, checks: Iterable[Check]) -> list[Check]:
             subject="checklist",
         )
         for name, state in asked.items()
-        if name not in known
+        if whole and name not in known
     ]
 
 

@@ -1,0 +1,68 @@
+"""`tic-manifest assemble`: compute the delivery manifest and attach it."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from tic_manifest.cli import wiring
+from tic_manifest.cli.measuring import built, lock_bytes, lock_option
+from tic_manifest.formats.canonical import digest_of
+from tic_manifest.model.delivery import STATEMENT_TYPE
+from tic_manifest.model.receipt import BuildBody
+from tic_manifest.stages.assemble import Assembled, Earlier
+from tic_manifest.stages.session import Session, open_session
+
+
+@click.command("assemble")
+@click.option(
+    "--recipe", type=click.Path(path_type=Path, dir_okay=False), help="recipe whose approval file counts"
+)
+@lock_option
+@wiring.work_option
+@click.pass_context
+def command(ctx: click.Context, recipe: Path | None, lock_file: Path | None, work_dir: Path) -> None:
+    """Compute the delivery manifest from receipts and attach it, with its evidence, to the image."""
+    work = wiring.work_folder(work_dir)
+    with work.writing():
+        session = open_session(work, lock_bytes(lock_file))
+        made = run_assemble(ctx, session, recipe)
+    sys.stdout.write(f"delivery manifest digest: {digest_of(made.statement)}\n")
+
+
+def run_assemble(ctx: click.Context, session: Session, recipe: Path | None) -> Assembled:
+    """Run the stage; nothing is written where the attached delivery manifest says the same already."""
+    from tic_manifest.adapters.attach import attach
+    from tic_manifest.adapters.clock import SystemClock
+    from tic_manifest.adapters.layout import LayoutSource
+    from tic_manifest.stages.assemble import assemble, collect
+    from tic_manifest.stages.delivered import descriptors, read_image
+
+    build = built(session, None)
+    layout = session.work.root / "layout"
+    source = LayoutSource(layout)
+    index = build.body.index_digest if isinstance(build.body, BuildBody) else None
+    image = read_image(source, str(build.platform_digest), index)
+    files = collect(session.lock, session.receipts(), wiring.runs(session), session.work, _approval(recipe))
+    made = assemble(
+        files, image, earlier(source, str(build.platform_digest)), SystemClock(), wiring.version()
+    )
+    if made.unchanged:
+        wiring.progress(ctx).say("assemble: nothing to do")
+        return made
+    attach(layout, *descriptors(source, image), made.statement, made.evidence)
+    return made
+
+
+def earlier(source: object, platform_digest: str) -> Earlier | None:
+    """The single head of the delivery manifests attached to a platform manifest; None where there is none."""
+    from tic_manifest.stages.chain import attached_head
+
+    return attached_head(source, platform_digest, STATEMENT_TYPE)  # type: ignore[arg-type]
+
+
+def _approval(recipe: Path | None) -> bytes | None:
+    path = wiring.approval_path(recipe) if recipe else None
+    return wiring.read_person_file(path) if path is not None and path.is_file() else None
