@@ -1,0 +1,1 @@
+"""Scenario folders: a runner, a local forge, a git server and a registry. Standard library only."""
