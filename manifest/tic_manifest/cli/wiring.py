@@ -14,7 +14,6 @@ from tic_manifest.adapters.progress import StderrProgress
 from tic_manifest.adapters.runs import RunFolders
 from tic_manifest.adapters.work import WorkFolder
 from tic_manifest.errors import PersonError
-
 from tic_manifest.stages.session import Session
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""`init`: a complete recipe from pull request URLs and a base image, every pin resolved to what is live now."""
+"""`init`: a complete recipe from pull request URLs and a base image, pinned to what is live now."""
 
 from __future__ import annotations
 
