@@ -34,7 +34,8 @@ def built(session: Session, image: str | None) -> Receipt:
     if reference.layout is None or reference.digest not in known:
         raise PersonError(
             "NOT_CLEAN", "the image is not the one that was built from this lock", where=image,
-            expected=f"oci:{session.work.root / 'layout'}@{receipt.platform_digest}", actual=str(reference.digest),
+            expected=f"oci:{session.work.root / 'layout'}@{receipt.platform_digest}",
+            actual=str(reference.digest),
             remedy="name the image of this work folder, or give another --work",
         )  # fmt: skip
     return receipt
@@ -45,12 +46,11 @@ def subject(session: Session, bench: Bench, receipt: Receipt) -> Subject:
     body = receipt.body
     if receipt.platform_digest is None or not isinstance(body, BuildBody):
         raise RefusedError("SCHEMA", "the build's receipt names no platform manifest", where="receipts")
-    bench.progress.say(f"loading the image, image index digest {body.index_digest}")
     return Subject(
         lock=session.lock,
         platform_digest=receipt.platform_digest,
         run_id=session.run_id,
-        image=bench.engine.load(session.work.root / "layout", body.index_digest),
+        image=bench.engine.load(session.work.root / "layout", receipt.platform_digest),
         logs=session.work.root / "logs",
     )
 

@@ -63,11 +63,11 @@ def read_person_file(path: Path) -> bytes:
         ) from error
 
 
-def engine(ctx: click.Context, run_id: str) -> Engine:
+def engine(ctx: click.Context) -> Engine:
     """The container engine that answers. Raises UnavailableError ENGINE_MISSING."""
-    from tic_manifest.adapters.engine import DockerEngine
+    from tic_manifest.adapters.engine import ContainerEngine
 
-    return DockerEngine(os.environ, progress(ctx), run_id)
+    return ContainerEngine(os.environ.get("DOCKER_HOST") or None, progress(ctx))
 
 
 def version() -> str:
@@ -87,7 +87,7 @@ def bench(ctx: click.Context, session: Session) -> Bench:
     from tic_manifest.stages.workers import Bench
 
     return Bench(
-        engine=engine(ctx, session.run_id), runs=runs(session), clock=SystemClock(), progress=progress(ctx),
+        engine=engine(ctx), runs=runs(session), clock=SystemClock(), progress=progress(ctx),
         tool_version=version(),
     )  # fmt: skip
 
