@@ -111,6 +111,7 @@ def _container(name: str, worker: Worker, subject: Subject, bench: Bench, wrap: 
         timeout_seconds=worker.timeout_seconds,
         log=subject.logs / f"{name}.log",
         name=name,
+        run_id=subject.run_id,
     )
 
 
