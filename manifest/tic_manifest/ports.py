@@ -13,7 +13,6 @@ from tic_manifest.model.lock import DebianRoot, LockedFile, Submodule
 from tic_manifest.model.oci import Blob, BlobFact, Descriptor, Referrers
 from tic_manifest.model.receipt import Artifact, Host
 from tic_manifest.model.recipe import Debian, Python
-from tic_manifest.model.verdict import Finding
 
 
 class Clock(Protocol):
@@ -91,11 +90,27 @@ class Forge(Protocol):
         """The commit that a branch names now; None when the branch is gone."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class Target:
+    """What wheels are chosen for: an architecture in OCI's spelling and glibc 2.`glibc` at least."""
+
+    architecture: str
+    glibc: int
+
+
 class Resolver(Protocol):
     """Python requirements to files with hashes, files into the store."""
 
-    def resolve(self, requirements: Sequence[str], python: Python, store: Store) -> tuple[LockedFile, ...]:
-        """Every distribution that installs for the requirements, sorted by name. Raises UnavailableError."""
+    def check(self, python: Python) -> None:
+        """Refuse what can be no requirement, before anything is fetched. Raises PersonError RECIPE."""
+
+    def resolve(
+        self, requirements: Sequence[str], python: Python, target: Target, store: Store
+    ) -> tuple[LockedFile, ...]:
+        """Every wheel that installs for the requirements, sorted by name. Raises UnavailableError."""
+
+    def wheel(self, file: str, sha256: str, python: Python, target: Target, store: Store) -> LockedFile:
+        """One wheel by file name and hash, without what it depends on. Raises UnavailableError."""
 
 
 class DebianRoots(Protocol):
@@ -110,7 +125,7 @@ class DebianRoots(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class ImageBuild:
-    """One call of the builder: contexts by name, all local; `network` is always none."""
+    """One call of the builder: contexts by name, all local, `.` the unnamed one; there is never a network."""
 
     dockerfile: Path
     target: str
@@ -118,11 +133,15 @@ class ImageBuild:
     arguments: Mapping[str, str]
     labels: Mapping[str, str]
     platform: str
+    epoch: int
+    """Seconds since 1970 that every later time in the result becomes (SOURCE_DATE_EPOCH)."""
     destination: Path
     kind: str
     """`oci` writes a layout folder, `local` a plain folder."""
     log: Path
     no_cache: bool = False
+    provenance: bool = False
+    """Whether the builder's own SLSA provenance goes into the layout's image index."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -140,6 +159,8 @@ class Container:
     timeout_seconds: int
     log: Path
     name: str
+    run_id: str = ""
+    """The delivery that it belongs to; a label of the container, so that what a kill leaves can be found."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -156,7 +177,7 @@ class Engine(Protocol):
     """A container engine with BuildKit."""
 
     def describe(self) -> str:
-        """Engine and builder with their versions."""
+        """Engine and builder with their versions. Raises UnavailableError ENGINE_MISSING."""
 
     def host(self) -> Host:
         """The machine that containers run on."""
@@ -238,13 +259,3 @@ class BlobReader(Protocol):
 
     def __call__(self, source: ImageSource, blobs: Sequence[Blob], progress: Progress) -> list[BlobFact]:
         """One fact for each blob, in order. Raises UnavailableError where the source went away."""
-
-
-class Evidence(Protocol):
-    """The files that a delivery manifest names, by digest; each is hashed when it is read."""
-
-    def read(self, digest: Digest, limit: int = ...) -> bytes | None:
-        """The bytes; None when they are absent, changed or longer than `limit`."""
-
-    def problems(self) -> tuple[Finding, ...]:
-        """What was found wrong while reading."""

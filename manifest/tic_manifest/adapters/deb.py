@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import lzma
 import re
 import tarfile
@@ -22,7 +23,7 @@ _FIELD = re.compile(r"^([A-Za-z0-9-]+):[ \t]*(.*)$")
 
 @contextmanager
 def member(path: Path, prefix: str) -> Iterator[tarfile.TarFile]:
-    """The tar called `control.tar*` or `data.tar*` of a package, as a stream. Raises RefusedError JSON_MALFORMED-like."""
+    """The tar called `control.tar*` or `data.tar*` of a package, as a stream. Raises RefusedError SCHEMA."""
     with path.open("rb") as stream:
         name, size = _find(stream, prefix, path)
         with tarfile.open(fileobj=_plain(name, _Part(stream, size), path), mode="r|") as tar:
@@ -73,30 +74,13 @@ def _plain(name: str, part: _Part, path: Path) -> IO[bytes]:
     if name.endswith(".zst"):
         return cast("IO[bytes]", zstandard.ZstdDecompressor().stream_reader(source))
     if name.endswith(".xz"):
-        return cast("IO[bytes]", _Xz(part))
+        return cast("IO[bytes]", lzma.LZMAFile(source))
     if name.endswith(".gz"):
-        import gzip
-
         return cast("IO[bytes]", gzip.GzipFile(fileobj=source))
     if name.endswith(".tar"):
         return source
     raise _refused(path, f"unknown compression of {name}")
 
 
-class _Xz:
-    """Decompresses a stream that cannot seek."""
-
-    def __init__(self, part: _Part) -> None:
-        self._part, self._open, self._ready = part, lzma.LZMADecompressor(), b""
-
-    def read(self, amount: int) -> bytes:
-        """Up to `amount` bytes; empty at the end."""
-        while len(self._ready) < amount and not self._open.eof:
-            need = self._open.needs_input
-            self._ready += self._open.decompress(self._part.read(1 << 16) if need else b"", 1 << 20)
-        data, self._ready = self._ready[:amount], self._ready[amount:]
-        return data
-
-
 def _refused(path: Path, why: str) -> RefusedError:
-    return RefusedError("WHEEL_HASH", "not a Debian package", where=path.name, actual=why)
+    return RefusedError("SCHEMA", "not a Debian package", where=path.name, actual=why)

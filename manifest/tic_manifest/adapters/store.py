@@ -12,6 +12,7 @@ from typing import IO
 
 from tic_manifest.errors import RefusedError, UnavailableError
 from tic_manifest.model.base import Digest
+from tic_manifest.ports import Store
 
 CHUNK = 1 << 20
 _READ_ONLY = 0o444
@@ -27,16 +28,6 @@ class FileStore:
         """Where the file lies, its content hashed when it was put; None when absent."""
         path = self._place(digest)
         return path if path.is_file() and not path.is_symlink() else None
-
-    def require(self, digest: Digest, name: str) -> Path:
-        """As `path`. Raises UnavailableError BLOB_MISSING that names the file when it is absent."""
-        path = self.path(digest)
-        if path is None:
-            raise UnavailableError(
-                "BLOB_MISSING", f"{name} is not in the store", where=str(self.root), expected=digest,
-                actual="absent", remedy="run tic-manifest lock again: it fetches what is missing",
-            )  # fmt: skip
-        return path
 
     def put(self, source: IO[bytes], *, expected: Digest | None = None) -> Digest:
         """Store a stream atomically, in memory of one chunk.
@@ -65,6 +56,17 @@ class FileStore:
 
     def _place(self, digest: Digest) -> Path:
         return self.root / "sha256" / digest.removeprefix("sha256:")
+
+
+def required(store: Store, digest: Digest, name: str) -> Path:
+    """Where a file lies. Raises UnavailableError BLOB_MISSING that names the file when it is absent."""
+    path = store.path(digest)
+    if path is None:
+        raise UnavailableError(
+            "BLOB_MISSING", f"{name} is not in the store", expected=digest, actual="absent",
+            remedy="run tic-manifest lock again: it fetches what is missing",
+        )  # fmt: skip
+    return path
 
 
 def place(source: Path, target: Path) -> None:

@@ -1,0 +1,99 @@
+"""What stands in a layout folder that a builder wrote: read from bytes, hashed, never from a log."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from tic_manifest.adapters.layout import LayoutSource
+from tic_manifest.adapters.store import hash_file
+from tic_manifest.errors import RefusedError, TicError
+from tic_manifest.formats.canonical import digest_of
+from tic_manifest.formats.oci import Kind, kind_of, parse_config, parse_index, parse_manifest
+from tic_manifest.model.base import Digest
+from tic_manifest.model.oci import ATTESTATION_KIND
+
+
+@dataclass(frozen=True, kw_only=True)
+class Built:
+    """An image in a layout, by its digests. `index_digest` is None where index.json names the image directly."""
+
+    index_digest: Digest | None
+    platform_digest: Digest
+    config_digest: Digest
+    layers: tuple[Digest, ...]
+    labels: dict[str, str]
+    platform: str
+
+
+def read_built(root: Path, digest: Digest | None = None) -> Built:
+    """The one image of a layout, or that of an image index or platform manifest `digest` in it.
+
+    Raises RefusedError LAYOUT where there is not exactly one, MANIFEST_DIGEST or BLOB_MISSING for a broken one.
+    """
+    source = LayoutSource(root)
+    top = digest or _only(
+        [one.digest for one in source.index_entries() if not _attached(one.annotations)], root
+    )
+    raw = _bytes(source, top)
+    index = top if kind_of(raw) is Kind.INDEX else None
+    if index:
+        children = [one for one in parse_index(raw, top).value.manifests if not _attached(one.annotations)]
+        top = _only([one.digest for one in children], root)
+        raw = _bytes(source, top)
+    image = parse_manifest(raw, top).value
+    config = parse_config(_bytes(source, image.config.digest), image.config.digest).value
+    return Built(
+        index_digest=index, platform_digest=top, config_digest=image.config.digest,
+        layers=tuple(layer.digest for layer in image.layers), labels=dict(config.labels),
+        platform=f"{config.os}/{config.architecture}",
+    )  # fmt: skip
+
+
+def platform_digest(root: Path) -> Digest:
+    """Digest of the platform manifest of the one image of a layout."""
+    return read_built(root).platform_digest
+
+
+def whole(root: Path) -> bool:
+    """Whether a layout holds one image with every byte as its digests say."""
+    try:
+        built = read_built(root)
+    except TicError:
+        return False
+    blobs = root / "blobs" / "sha256"
+    return all(_holds(blobs / digest.removeprefix("sha256:"), digest) for digest in built.layers)
+
+
+def _holds(path: Path, digest: Digest) -> bool:
+    return path.is_file() and hash_file(path) == digest
+
+
+def _attached(annotations: dict[str, str]) -> bool:
+    return ATTESTATION_KIND in annotations
+
+
+def _only(digests: list[Digest], root: Path) -> Digest:
+    if len(set(digests)) != 1:
+        raise RefusedError(
+            "LAYOUT",
+            "not exactly one image",
+            where=str(root),
+            expected="one",
+            actual=", ".join(digests) or "none",
+        )
+    return digests[0]
+
+
+def _bytes(source: LayoutSource, digest: Digest) -> bytes:
+    raw = source.manifest(digest)
+    if raw is None:
+        raise RefusedError(
+            "BLOB_MISSING", "a document is not in the layout", where=source.describe(), expected=digest
+        )
+    if digest_of(raw) != digest:
+        raise RefusedError(
+            "MANIFEST_DIGEST", "a document is not the one its digest names", where=source.describe(),
+            expected=digest, actual=digest_of(raw),
+        )  # fmt: skip
+    return raw
