@@ -1,4 +1,4 @@
-"""The work folder: one writer at a time, files written whole, receipts by lock digest (contract, section 3)."""
+"""The work folder: one writer at a time, files written whole, receipts by lock digest."""
 
 from __future__ import annotations
 

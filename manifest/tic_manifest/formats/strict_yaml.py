@@ -42,7 +42,7 @@ class Located:
 class _Loader(yaml.SafeLoader):
     """SafeLoader with our closed set of plain scalars."""
 
-    yaml_implicit_resolvers: dict[str, list[tuple[str, re.Pattern[str]]]] = {}  # noqa: RUF012 - PyYAML's API
+    yaml_implicit_resolvers: dict[str, list[tuple[str, re.Pattern[str]]]] = {}
 
     def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
         """As PyYAML's, without aliases: they make small files large."""
