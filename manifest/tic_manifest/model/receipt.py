@@ -6,7 +6,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field, JsonValue, StringConstraints
 
-from tic_manifest.model.base import Digest, GitCommit, GitTree, Name, Value
+from tic_manifest.model.base import Digest, GitTree, Name, Value
+from tic_manifest.model.gate import GateFacts
 
 SCHEMA = "tic/receipt/v1"
 
@@ -32,26 +33,11 @@ class Host(Value):
     engine: str = ""
 
 
-class PullRequestFacts(Value):
-    """What forge and git said of one pull request; null is unknown, never false."""
-
-    name: Name
-    url: str
-    state: str | None
-    draft: bool | None
-    merged: bool | None
-    mergeable: bool | None
-    live_head: GitCommit | None
-    live_base: GitCommit | None
-    target: str | None
-    error: str = ""
-
-
 class GateBody(Value):
-    """Facts only; verdicts are derived from them again by whoever reads."""
+    """Facts only; `rules.gate.judge` derives checks and findings from them again, purely."""
 
     stage: Literal["gate"] = "gate"
-    facts: tuple[PullRequestFacts, ...]
+    facts: GateFacts
 
 
 class BuiltWheel(Value):
