@@ -113,7 +113,7 @@ def _workers() -> int:
 
 
 def _read(source: ImageSource, blob: Blob, step: Step) -> BlobFact:
-    pieces = source.blob(blob.descriptor.digest, blob.descriptor.size)
+    pieces = source.blob(blob.descriptor.digest, blob.limit)
     if pieces is None:
         return BlobFact(blob=blob, length=None)
     packed = Packed(pieces, step.advance)

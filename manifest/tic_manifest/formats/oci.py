@@ -21,6 +21,7 @@ from tic_manifest.model.oci import (
     MANIFEST_TYPES,
     MAX_MANIFEST_BYTES,
     Descriptor,
+    Encoding,
     ImageConfig,
     ImageIndex,
     ImageManifest,
@@ -53,6 +54,17 @@ _OF_OTHERS = {
     "index": ("config", "layers", "fsLayers", "signatures", "history"),
 }
 
+_OCI_LAYERS = (
+    "application/vnd.oci.image.layer.v1.tar",
+    "application/vnd.oci.image.layer.nondistributable.v1.tar",
+)
+_DOCKER_LAYERS = {
+    "application/vnd.docker.image.rootfs.diff.tar": Encoding.TAR,
+    "application/vnd.docker.image.rootfs.diff.tar.gzip": Encoding.GZIP,
+    "application/vnd.docker.image.rootfs.foreign.diff.tar.gzip": Encoding.GZIP,
+    "application/vnd.docker.image.rootfs.diff.tar.zstd": Encoding.ZSTD,
+}
+
 T = TypeVar("T", bound=Value)
 
 
@@ -82,7 +94,9 @@ def _kind_of_object(data: dict[str, Any]) -> Kind:
     if "manifests" in keys:
         return Kind.INDEX
     if keys & {"layers", "fslayers"} or data.get("mediaType") in MANIFEST_TYPES:
-        return Kind.ARTIFACT if "subject" in keys else Kind.MANIFEST
+        config = data.get("config")
+        said = config.get("mediaType") if isinstance(config, dict) else None
+        return Kind.ARTIFACT if "subject" in keys and said not in CONFIG_TYPES else Kind.MANIFEST
     return Kind.CONFIG if "rootfs" in keys else Kind.UNKNOWN
 
 
@@ -263,3 +277,18 @@ def _confused(where: str, expected: str, actual: str) -> RefusedError:
         expected=expected,
         actual=actual,
     )
+
+
+def layer_encoding(media_type: str) -> Encoding | None:
+    """The encoding that a layer's media type names; None for a type that is no layer of a file system."""
+    base, _, suffix = media_type.partition("+")
+    if media_type in _DOCKER_LAYERS:
+        return _DOCKER_LAYERS[media_type]
+    if base not in _OCI_LAYERS:
+        return None
+    return {"": Encoding.TAR, "gzip": Encoding.GZIP, "zstd": Encoding.ZSTD}.get(suffix)
+
+
+def is_foreign(media_type: str) -> bool:
+    """Whether the layer may lie outside the registry; links to there are never followed."""
+    return "nondistributable" in media_type or ".foreign." in media_type

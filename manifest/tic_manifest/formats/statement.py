@@ -108,7 +108,7 @@ def read_statement(raw: bytes, where: str) -> ReadStatement:
     if isinstance(said, str) and said != PREDICATE_TYPE and is_delivery(raw, where):
         raise RefusedError(
             "SCHEMA_VERSION", "the predicate type is of another version", where=where,
-            expected=PREDICATE_TYPE, actual=said, remedy="use a release of tic-manifest that knows the version",
+            expected=PREDICATE_TYPE, actual=said, remedy="use a release that knows the version",
         )  # fmt: skip
     _check_predicate_version(data, where)
     return ReadStatement(value=read_model(raw, Statement, where), digest=digest_of(raw))

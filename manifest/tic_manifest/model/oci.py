@@ -149,6 +149,13 @@ class Blob(Value):
     encoding: Encoding | None = None
     """Set for layers whose unpacked bytes are hashed as well."""
     diff_id: Digest | None = None
+    stored: int | None = None
+    """The stored length in bytes, where it is known: all of it is read, whatever the descriptor says."""
+
+    @property
+    def limit(self) -> int:
+        """How many bytes are read at most, and one more to see that there are more."""
+        return max(self.descriptor.size, self.stored or 0)
 
 
 class BlobFact(Value):

@@ -39,7 +39,8 @@ class ReadImage:
     images: list[JudgedImage] = field(default_factory=list)
     descriptors: dict[Digest, Descriptor] = field(default_factory=dict)
     kinds: dict[str, str] = field(default_factory=dict)
-    blobs: dict[Digest, tuple[Blob, str]] = field(default_factory=dict)
+    blobs: dict[tuple[Digest, Digest | None], tuple[Blob, str]] = field(default_factory=dict)
+    """By digest and diff id, each with the words that name it: one layer may stand at two places."""
     documents: list[Finding] = field(default_factory=list)
     presence: list[Finding] = field(default_factory=list)
     notes: list[Finding] = field(default_factory=list)
@@ -81,7 +82,7 @@ def select(read: ReadImage, platforms: Iterable[Digest]) -> None:
 
 def register(read: ReadImage, descriptor: Descriptor, subject: str) -> None:
     """Register a blob that is to be there and to be read."""
-    read.blobs.setdefault(descriptor.digest, (Blob(descriptor=descriptor), subject))
+    read.blobs.setdefault((descriptor.digest, None), (Blob(descriptor=descriptor), subject))
 
 
 def check_presence(read: ReadImage) -> None:
@@ -89,11 +90,12 @@ def check_presence(read: ReadImage) -> None:
     from concurrent.futures import ThreadPoolExecutor
 
     with ThreadPoolExecutor(8) as pool:
-        lengths = dict(zip(read.blobs, pool.map(read.source.length, read.blobs), strict=True))
-    for digest, (blob, subject) in list(read.blobs.items()):
-        found = rules.check_presence(blob.descriptor, lengths[digest], subject)
-        read.presence += found
-        read.blobs[digest] = (blob.model_copy(update={"stored": lengths[digest]}), subject)
+        digests = sorted({digest for digest, _ in read.blobs})
+        lengths = dict(zip(digests, pool.map(read.source.length, digests), strict=True))
+    for key, (blob, subject) in list(read.blobs.items()):
+        stored = lengths[key[0]]
+        read.presence += rules.check_presence(blob.descriptor, stored, subject)
+        read.blobs[key] = (blob.model_copy(update={"stored": stored}), subject)
 
 
 def check_bytes(read: ReadImage, reader: BlobReader, progress: Progress) -> list[Finding]:
@@ -298,5 +300,5 @@ def _register_image(read: ReadImage, one: JudgedImage) -> None:
     for number, layer in enumerate(one.manifest.layers):
         diff_id = one.config.diff_ids[number] if number < len(one.config.diff_ids) else None
         blob = Blob(descriptor=layer, encoding=layer_encoding(layer.media_type), diff_id=diff_id)
-        read.blobs.setdefault(layer.digest, (blob, f"layer {number + 1} of {place}"))
+        read.blobs.setdefault((layer.digest, diff_id), (blob, f"layer {number + 1} of {place}"))
         read.kinds[layer.digest] = Kind.LAYER.value

@@ -139,6 +139,12 @@ CODES: tuple[Code, ...] = (
         source="rules/image-verify.md S06, AC-14",
     ),
     Code(
+        name="PLATFORM_MISMATCH",
+        meaning="the image index names another platform than the config of the image",
+        remedy="write the image index again from the configs",
+        source="image-spec, image-index.md; rules/image-verify.md AC-14",
+    ),
+    Code(
         name="BASE_IMAGE_GONE",
         meaning="the base image is neither at its source nor in a mirror",
         remedy="mirror the base image by its digest",

@@ -1,0 +1,216 @@
+"""`verify`: judge a delivered image again, from its bytes and evidence alone; no recorded verdict counts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from tic_manifest.errors import RefusedError
+from tic_manifest.formats.strict_json import read_model
+from tic_manifest.model.base import Digest
+from tic_manifest.model.delivery import Statement, VerifyReport
+from tic_manifest.model.lock import Lock
+from tic_manifest.model.oci import ImageReference, JudgedImage
+from tic_manifest.model.verdict import Check, Finding, Report, State, Status, check_of, finding, note, report
+from tic_manifest.ports import BlobReader, ImageSource, Progress
+from tic_manifest.rules import chain
+from tic_manifest.rules import image as rules
+from tic_manifest.stages import verify_image
+from tic_manifest.stages.attached import (
+    EvidenceFiles,
+    Signers,
+    check_named_twice,
+    find_attached,
+)
+
+DeliveryJudge = Callable[
+    [Statement, Mapping[str, bytes], JudgedImage], tuple[Sequence[Check], Sequence[Finding]]
+]
+"""Judges a delivery manifest by its evidence; raises RefusedError for evidence that is malformed."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """What the caller asks for. `keys` names accepted signers; none means that no signature is asked."""
+
+    depth: verify_image.Depth = "content"
+    all_platforms: bool = False
+    keys: Sequence[str] = ()
+    signers: Signers | None = None
+    allowed_env: Mapping[str, str] = field(default_factory=dict)
+    """Variables that the policy allows beside those of the lock, with their value."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tools:
+    """What judging needs from outside: who reads blobs, who judges evidence, whom to tell."""
+
+    reader: BlobReader
+    judge: DeliveryJudge
+    progress: Progress
+
+
+def verify(source: ImageSource, reference: ImageReference, options: Options, tools: Tools) -> VerifyReport:
+    """Judge the image that `reference` names by digest.
+
+    Raises PersonError DIGEST_KIND, UnavailableError (NOT_FOUND, NETWORK, AUTH).
+    """
+    if reference.digest is None:
+        raise ValueError("verify needs a digest; see formats.reference.require_digest")
+    return _Verification(source, reference.digest, options, tools).run()
+
+
+class _Verification:
+    """One run: what was read, and the checks and findings that followed."""
+
+    def __init__(self, source: ImageSource, digest: Digest, options: Options, tools: Tools) -> None:
+        self._source, self._digest = source, digest
+        self._options, self._tools = options, tools
+        self._read = verify_image.read_image(source, digest)
+        self._attached = find_attached(source, self._subjects(), options.signers)
+        self._counted: dict[Digest, chain.Candidate] = {}
+        self._checks: list[Check] = []
+        self._findings: list[Finding] = []
+
+    def run(self) -> VerifyReport:
+        """Judge in order: what is attached, which platforms, blobs, then each delivery manifest."""
+        self._deliveries()
+        platforms = self._platforms()
+        content = self._blobs(platforms)
+        for image in platforms:
+            self._platform(image)
+        read = self._read
+        checks = [*verify_image.checks_of(read, self._options.depth, content), *self._checks]
+        findings = [*read.documents, *read.presence, *(content or []), *self._findings]
+        notes = [*read.notes, *self._attached.notes]
+        return self._report(report("verify", checks, [*findings, *notes], subjects=self._labels()))
+
+    def _row(self, check_id: str, found: Sequence[Finding], subject: str = "") -> None:
+        self._checks.append(check_of(check_id, found, subject=subject))
+        self._findings += found
+
+    def _subjects(self) -> list[Digest]:
+        index = [self._read.index_digest] if self._read.index_digest else []
+        return [*(one.platform_digest for one in self._read.images), *index]
+
+    def _deliveries(self) -> None:
+        """The delivery manifests that count; rows for what is attached and who signed."""
+        candidates, keys = self._attached.candidates, self._options.keys
+        self._row("delivery.attached", [*self._attached.findings, *chain.check_subjects(candidates)])
+        if keys:
+            missing = [] if candidates else [_missing("delivery manifest")]
+            self._row("authenticity", missing or chain.check_signed(candidates, keys))
+        else:
+            reason = "not checked: neither --key nor the policy names a signer"
+            self._checks.append(_out_of_scope("authenticity", reason))
+        self._counted, said = chain.accepted(candidates, signature_required=bool(keys))
+        self._findings += said
+
+    def _platforms(self) -> list[JudgedImage]:
+        """The platforms that are judged: those with a delivery manifest, all where none has one."""
+        images = self._read.images
+        covered = [image for image in images if self._about(image)]
+        bare = [image for image in images if image not in covered] if covered else []
+        if self._options.all_platforms and images:
+            found = [_uncovered(image) for image in bare]
+            self._row("platforms", found)
+        else:
+            self._findings += [
+                note("PLATFORM_UNCOVERED", _name(image), actual=str(image.platform)) for image in bare
+            ]
+        return covered or list(images)
+
+    def _about(self, image: JudgedImage) -> dict[Digest, chain.Candidate]:
+        return {
+            digest: one
+            for digest, one in self._counted.items()
+            if one.statement.value.names(image.platform_digest)
+        }
+
+    def _blobs(self, platforms: Sequence[JudgedImage]) -> list[Finding] | None:
+        verify_image.select(self._read, [one.platform_digest for one in platforms])
+        for descriptor, subject in self._attached.blobs:
+            verify_image.register(self._read, descriptor, subject)
+        verify_image.check_presence(self._read)
+        if self._options.depth == "identity":
+            return None
+        return verify_image.check_bytes(self._read, self._tools.reader, self._tools.progress)
+
+    def _platform(self, image: JudgedImage) -> None:
+        about, name = self._about(image), _name(image)
+        heads = chain.heads(about)
+        if len(heads) != 1:
+            self._row("delivery.manifest", chain.check_chain(about, name) or [_missing(name)], name)
+            self._row("image.environment", self._environment(image, None), name)
+            return
+        statement, said = about[heads[0]].statement.value, f"delivery manifest {heads[0]}"
+        files = EvidenceFiles(self._source, statement)
+        self._row("delivery.manifest", check_named_twice(statement, said), name)
+        self._row("delivery.evidence", _evidence(files, statement), said)
+        self._evidence(statement, files, image)
+
+    def _evidence(self, statement: Statement, files: EvidenceFiles, image: JudgedImage) -> None:
+        try:
+            found = self._environment(image, files.get("lock.json"))
+            self._row("image.environment", found, _name(image))
+            checks, findings = self._tools.judge(statement, files, image)
+            self._checks += checks
+            self._findings += findings
+        except RefusedError as error:
+            self._row("delivery.documents", [rules.refusal(error)])
+
+    def _environment(self, image: JudgedImage, lock: bytes | None) -> list[Finding]:
+        allowed: dict[str, str] | None = dict(self._options.allowed_env) or None
+        if lock is not None:
+            env = read_model(lock, Lock, "lock.json").recipe.get("env")
+            declared = env if isinstance(env, dict) else {}
+            allowed = {**{name: str(value) for name, value in declared.items()}, **(allowed or {})}
+        return rules.check_environment(image.config, allowed, f"config {image.manifest.config.digest}")
+
+    def _labels(self) -> list[str]:
+        read = self._read
+        index = [f"image index {read.index_digest}"] if read.index_digest else []
+        rows = [
+            f"platform manifest {one.platform_digest} ({one.platform}), config {one.manifest.config.digest}"
+            for one in read.images
+        ]
+        return [*index, *rows] or [f"{read.kinds.get(self._digest, 'document')} {self._digest}"]
+
+    def _report(self, made: Report) -> VerifyReport:
+        names = sorted({name for one in self._counted.values() for name in one.signers})
+        unsigned = "no accepted signature" if self._options.keys else "not checked"
+        return VerifyReport(
+            **dict(made),
+            depth=self._options.depth,
+            authenticity=f"signed by {', '.join(names)}" if names else unsigned,
+            not_read=verify_image.not_read(self._read, self._options.depth),
+            kinds={**self._read.kinds, **self._attached.kinds},
+        )
+
+
+def _out_of_scope(check_id: str, reason: str) -> Check:
+    return Check(id=check_id, state=State.OUT_OF_SCOPE, status=Status.NOT_RUN, reason=reason)
+
+
+def _name(image: JudgedImage) -> str:
+    return f"platform manifest {image.platform_digest}"
+
+
+def _uncovered(image: JudgedImage) -> Finding:
+    return finding("PLATFORM_UNCOVERED", Status.INCONCLUSIVE, _name(image), actual=str(image.platform))
+
+
+def _evidence(files: EvidenceFiles, statement: Statement) -> list[Finding]:
+    return [
+        finding(
+            "EVIDENCE_MISSING", Status.INCONCLUSIVE, one.name, expected=one.digest,
+            evidence={"size": one.size},
+        )
+        for one in statement.predicate.evidence
+        if one.name not in files
+    ]  # fmt: skip
+
+
+def _missing(subject: str) -> Finding:
+    remedy = "copy what is attached as well: skopeo copy --all of the tag sha256-<hex>, or oras cp -r"
+    return finding("DELIVERY_MISSING", Status.INCONCLUSIVE, subject, remedy=remedy)
