@@ -10,8 +10,9 @@ import click
 from tic_manifest.cli import wiring
 from tic_manifest.cli.measuring import built, lock_bytes, lock_option
 from tic_manifest.formats.canonical import digest_of
-from tic_manifest.model.delivery import STATEMENT_TYPE
+from tic_manifest.model.base import Digest
 from tic_manifest.model.receipt import BuildBody
+from tic_manifest.ports import ImageSource
 from tic_manifest.stages.assemble import Assembled, Earlier
 from tic_manifest.stages.session import Session, open_session
 
@@ -47,7 +48,7 @@ def run_assemble(ctx: click.Context, session: Session, recipe: Path | None) -> A
     image = read_image(source, str(build.platform_digest), index)
     files = collect(session.lock, session.receipts(), wiring.runs(session), session.work, _approval(recipe))
     made = assemble(
-        files, image, earlier(source, str(build.platform_digest)), SystemClock(), wiring.version()
+        files, image, _earlier(source, str(build.platform_digest)), SystemClock(), wiring.version()
     )
     if made.unchanged:
         wiring.progress(ctx).say("assemble: nothing to do")
@@ -56,11 +57,12 @@ def run_assemble(ctx: click.Context, session: Session, recipe: Path | None) -> A
     return made
 
 
-def earlier(source: object, platform_digest: str) -> Earlier | None:
-    """The single head of the delivery manifests attached to a platform manifest; None where there is none."""
-    from tic_manifest.stages.chain import attached_head
+def _earlier(source: ImageSource, platform_digest: Digest) -> Earlier | None:
+    """The single head of the delivery manifests that are attached; None where there is none."""
+    from tic_manifest.stages.attached import head_statement
 
-    return attached_head(source, platform_digest, STATEMENT_TYPE)  # type: ignore[arg-type]
+    head = head_statement(source, platform_digest)
+    return None if head is None else Earlier(digest=head.digest, statement=head.value)
 
 
 def _approval(recipe: Path | None) -> bytes | None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from tic_manifest.adapters.work import WorkFolder
 from tic_manifest.cli import wiring
 from tic_manifest.cli.output import output_option
 from tic_manifest.formats.canonical import digest_of
@@ -59,7 +60,7 @@ class _Run:
         self._ctx, self._recipe, self._project, self._strict = ctx, recipe, project, require_pass
         self._say = wiring.progress(ctx).say
 
-    def stages(self, work: wiring.WorkFolder) -> tuple[Session | None, int]:
+    def stages(self, work: WorkFolder) -> tuple[Session | None, int]:
         """Every stage up to validation; (None, exit code) where --require-pass stopped."""
         from tic_manifest.cli.build import run_build
         from tic_manifest.cli.gate import gate_of, keep_gate

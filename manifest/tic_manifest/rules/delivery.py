@@ -152,7 +152,7 @@ def _with_states(recipe: Recipe, checks: Iterable[Check], *, whole: bool = True)
     for check in checks:
         short = check.id.rpartition(".")[2]
         hidden = check.id in BY_DEFAULT_OUT or {check.id, short} & out
-        state = asked.get(short, State.OUT_OF_SCOPE if hidden else State.REQUIRED)
+        state = asked.get(short, State.OUT_OF_SCOPE if hidden else check.state)
         known.add(short)
         done.append(check.model_copy(update={"state": state}))
     return done + [
