@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import torch
-import torch.nn.functional as functional
 from megatron.core import cpu_parity, parallel_state
 from megatron.core.models.gpt.gpt_layer_specs import get_gpt_layer_local_spec
 from megatron.core.models.gpt.gpt_model import GPTModel
 from megatron.core.transformer.transformer_config import TransformerConfig
 from safetensors.torch import load_file
+from torch.nn import functional
 
 
 def start() -> None:
@@ -96,10 +96,9 @@ def load(model: Any, tensors: dict[str, torch.Tensor], hf: dict[str, Any]) -> No
             parameter.copy_(source[name])
 
 
-def nudge(model: Any, name: str, index: int) -> dict[str, Any]:
-    """Move one weight by one unit in the last place, away from zero. A diagnostic, recorded as such."""
+def nudge(model: Any, name: str, index: int) -> str:
+    """Move one weight by one unit in the last place, away from zero; returns how to record it."""
     flat = dict(model.named_parameters())[name].data.view(-1)
     before = flat[index].clone()
     flat[index] = torch.nextafter(before, before * torch.inf)
-    return {"kind": "nudge_ulp", "tensor": name, "index": index,
-            "before": before.item(), "after": flat[index].item()}  # fmt: skip
+    return f"one ulp: {name}:{index} from {before.item()!r} to {flat[index].item()!r}"

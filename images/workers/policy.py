@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import tic_record
 from safetensors.numpy import save_file
 
 VOCAB, HIDDEN, LAYERS, HEADS, KV_HEADS, HEAD_DIM, MLP = 512, 1024, 4, 16, 4, 64, 2048
@@ -76,7 +77,7 @@ def prompts() -> dict[str, Any]:
 
 
 def main(argv: list[str]) -> int:
-    """Write DIR/checkpoint/{config.json,model.safetensors} and DIR/prompts.json."""
+    """Write DIR/checkpoint/{config.json,model.safetensors}, DIR/prompts.json and DIR/record.json."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, required=True)
     out = parser.parse_args(argv).out
@@ -85,6 +86,9 @@ def main(argv: list[str]) -> int:
     (checkpoint / "config.json").write_text(json.dumps(config(), indent=1, sort_keys=True) + "\n")
     save_file(weights(), checkpoint / "model.safetensors", metadata={"format": "pt"})
     (out / "prompts.json").write_text(json.dumps(prompts(), sort_keys=True) + "\n")
+    record = tic_record.base("policy", checkpoint, out / "prompts.json", [])
+    record["details"]["seed"] = SEED
+    tic_record.write_json(out / "record.json", record)
     return 0
 
 

@@ -96,15 +96,22 @@ def ask(llm: Any, requests: list[Request], plan: list[list[int]], mode: str) -> 
             extra = {"prompt_logprobs": 0} if mode == "score" else {}
             new = 1 if mode == "score" else request["new_tokens"]
             params.append(
-                SamplingParams(temperature=1.0, seed=SEED + index, max_tokens=new, logprobs=0, ignore_eos=True,
-                               detokenize=False, **extra)
-            )  # fmt: skip
+                SamplingParams(
+                    temperature=1.0,
+                    seed=SEED + index,
+                    max_tokens=new,
+                    logprobs=0,
+                    ignore_eos=True,
+                    detokenize=False,
+                    **extra,
+                )
+            )
         answers += list(zip(group, llm.generate(prompts, params, use_tqdm=False), strict=True))
     return answers
 
 
 def read_export(folder: Path) -> tuple[int, list[dict[str, Any]], np.ndarray, list[dict[str, Any]]]:
-    """The engine's export: pid of the model holder, rows, their values, batches. One process or ValueError."""
+    """The engine's export: pid of the model holder, rows, values, batches. ValueError unless one process."""
     files = sorted(folder.glob("*.scores.bin"))
     if len(files) != 1:
         raise ValueError(f"{len(files)} processes exported log-probabilities, not one")
@@ -148,7 +155,9 @@ def place(
     return scores
 
 
-def api_differences(answers: list[tuple[int, Any]], requests: list[Request], scores: np.ndarray, mode: str) -> int:
+def api_differences(
+    answers: list[tuple[int, Any]], requests: list[Request], scores: np.ndarray, mode: str
+) -> int:
     """In how many values the engine's answer (Python floats) differs from the exported bytes."""
     differences = 0
     for index, answer in answers:
@@ -161,7 +170,9 @@ def api_differences(answers: list[tuple[int, Any]], requests: list[Request], sco
     return int(differences)
 
 
-def names_of(rows: list[dict[str, Any]], steps: list[dict[str, Any]], plan: list[list[int]]) -> dict[str, int]:
+def names_of(
+    rows: list[dict[str, Any]], steps: list[dict[str, Any]], plan: list[list[int]]
+) -> dict[str, int]:
     """Engine's request ids (`<running number>-<random suffix>`) to our requests, by order of submission."""
     submitted = [index for group in plan for index in group]
     seen = {row["request"] for row in rows} | {name for s in steps for name, _ in s["batch"]}
@@ -169,6 +180,34 @@ def names_of(rows: list[dict[str, Any]], steps: list[dict[str, Any]], plan: list
     if sorted(names.values()) != sorted(submitted):
         raise ValueError(f"the engine's requests {sorted(seen)} are not the submitted ones")
     return names
+
+
+def record_of(
+    args: argparse.Namespace, requests: list[Request], plan: list[list[int]], answers: list[tuple[int, Any]]
+) -> dict[str, Any]:
+    """Write tokens.json and scores.bin from the engine's export; returns the record about them."""
+    requests = completions(requests, answers, args.mode)
+    tokens = args.out / "tokens.json"
+    tic_record.write_tokens(tokens, requests)
+    pid, rows, values, steps = read_export(args.out / "export")
+    names = names_of(rows, steps, plan)
+    kind, path = ("prompt", "prefill") if args.mode == "score" else ("sampled", "decode")
+    scores = place(requests, names, rows, values, kind)
+    record = tic_record.base("rollout", args.policy / "checkpoint", tokens, requests)
+    record["scores"]["rollout"] = tic_record.write_scores(args.out / "scores.bin", scores, path)
+    record["packing"] = args.packing
+    record["batches"] = [
+        [{"request": requests[names[name]]["request"], "tokens": count} for name, count in one["batch"]]
+        for one in steps
+    ]
+    record["details"].update(
+        mode=args.mode,
+        engine=args.engine,
+        holder_pid=pid,
+        sampling={"temperature": 1.0, "top_k": 0, "top_p": 1.0, "seed": SEED},
+        api_differences=api_differences(answers, requests, scores, args.mode),
+    )
+    return record
 
 
 def main(argv: list[str]) -> int:
@@ -184,30 +223,13 @@ def main(argv: list[str]) -> int:
         tic_record.write_json(args.role_ready, {"role": "rollout", "pid": backends["pid"]})
     answers = ask(llm, requests, plan, args.mode)
     llm.collective_rpc("tic_snapshot", args=("warm",))
-    tic_hooks.hold("warm", pid=backends["pid"])
-    requests = completions(requests, answers, args.mode)
-    tokens = args.out / "tokens.json"
-    tic_record.write_tokens(tokens, requests)
-    pid, rows, values, steps = read_export(args.out / "export")
-    names = names_of(rows, steps, plan)
-    scores = place(requests, names, rows, values, "prompt" if args.mode == "score" else "sampled")
-    record = tic_record.base("rollout", args.policy / "checkpoint", tokens, requests)
-    record.update(
-        holder_pid=pid,
-        mode=args.mode,
-        packing=args.packing,
-        engine=args.engine,
-        enforce_eager=bool(llm.llm_engine.model_config.enforce_eager),
-        sampling={"temperature": 1.0, "top_k": 0, "top_p": 1.0, "seed": SEED},
-        scores=tic_record.write_scores(args.out / "scores.bin", scores),
-        api_differences=api_differences(answers, requests, scores, args.mode),
-        batches=[[{"request": requests[names[n]]["request"], "tokens": t} for n, t in s["batch"]] for s in steps],
-        backends=backends,
-        threads=backends["threads"],
-        diagnostic_interventions=[],
-    )
+    tic_hooks.hold("ready", backends["pid"])
+    record = record_of(args, requests, plan, answers)
+    record["backends"] = {name: str(value) for name, value in backends.items() if name != "pid"}
+    record["details"].update(enforce_eager=bool(llm.llm_engine.model_config.enforce_eager))
     llm.collective_rpc("tic_snapshot", args=("end",))
     tic_record.write_json(args.out / "record.json", record)
+    tic_hooks.hold("done", backends["pid"])
     return 0
 
 

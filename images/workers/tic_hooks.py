@@ -14,10 +14,10 @@ import sys
 import time
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 AGENT = "/opt/tic/probe_agent.py"
 WAIT_S = 600.0
+ANSWERS = {"ready": "continue", "done": "finish"}
 
 
 def _out() -> Path | None:
@@ -49,16 +49,19 @@ def snapshot(label: str) -> bool:
     return True
 
 
-def hold(label: str, **facts: Any) -> None:
-    """Write $TIC_PROBE_OUT/ready and wait for $TIC_PROBE_OUT/continue; raises TimeoutError after WAIT_S."""
+def hold(mark: str, pid: int) -> None:
+    """Write the mark `ready` or `done` and wait for its answer, `continue` or `finish`, in $TIC_PROBE_OUT.
+
+    `pid` is the process that holds the model. Raises TimeoutError after WAIT_S seconds.
+    """
     out = _out()
     if out is None:
         return
-    mark = out / "ready.part"
-    mark.write_text(json.dumps({"label": label, "driver_pid": os.getpid(), **facts}, sort_keys=True) + "\n")
-    mark.replace(out / "ready")
+    part, answer = out / f"{mark}.part", out / ANSWERS[mark]
+    part.write_text(json.dumps({"pid": pid, "driver_pid": os.getpid()}, sort_keys=True) + "\n")
+    part.replace(out / mark)
     limit = time.monotonic() + float(os.environ.get("TIC_PROBE_WAIT_S", WAIT_S))
-    while not (out / "continue").exists():
+    while not answer.exists():
         if time.monotonic() > limit:
-            raise TimeoutError(f"nobody wrote {out / 'continue'}")
+            raise TimeoutError(f"nobody wrote {answer.name} after the mark {mark}")
         time.sleep(0.05)

@@ -1,8 +1,8 @@
 """What every worker writes: scores as raw bytes, and one record that says how they came about.
 
-Record schema `tic/worker-record/v1`: role, pid, holder_pid, checkpoint (sha256 of each file), tokens_sha256,
-mask (1 for a valid token, per request and completion position), dtype, byte_order, quantity, scores,
-batches, packing, backends, threads, cpu, versions, and what the role adds.
+Record schema `tic/worker-record/v1`: role, pid, checkpoint (sha256 of each file), tokens_sha256, lengths
+(values of each request), mask (one 0 or 1 per value), scores by name, packing, batches, backends,
+intervention, update, and `details` for what else the role has to say.
 """
 
 from __future__ import annotations
@@ -44,12 +44,24 @@ def write_json(file: Path, value: Any) -> None:
     part.replace(file)
 
 
-def write_scores(file: Path, scores: np.ndarray) -> dict[str, Any]:
-    """Write float32 [requests, positions] little endian, request by request; returns its description."""
+def write_scores(file: Path, scores: np.ndarray, path: str, **facts: Any) -> dict[str, Any]:
+    """Write float32 [requests, positions] little endian, request by request; returns its description.
+
+    `path` is how the values came about: decode, prefill, no_grad or grad_enabled.
+    """
     if scores.dtype != np.float32 or scores.ndim != 2 or scores.size == 0:
         raise ValueError(f"scores are {scores.dtype} {scores.shape}, not float32 [requests, positions]")
     file.write_bytes(scores.astype("<f4", copy=False).tobytes())
-    return {"file": file.name, "sha256": sha256(file), "shape": list(scores.shape), "count": scores.size}
+    return {
+        "file": file.name,
+        "sha256": sha256(file),
+        "dtype": "float32",
+        "count": scores.size,
+        "quantity": QUANTITY,
+        "raw": True,
+        "path": path,
+        **facts,
+    }
 
 
 def read_tokens(file: Path) -> list[dict[str, Any]]:
@@ -90,18 +102,21 @@ def cores() -> list[int]:
 
 
 def base(role: str, checkpoint: Path, tokens: Path, requests: list[dict[str, Any]]) -> dict[str, Any]:
-    """The part of a record that every role has."""
+    """The part of a record that every role has; `details` may be added to."""
+    lengths = [len(request["completion"]) for request in requests]
     return {
         "schema": SCHEMA,
         "role": role,
         "pid": os.getpid(),
         "checkpoint": checkpoint_digests(checkpoint),
         "tokens_sha256": sha256(tokens),
-        "mask": [[1] * len(request["completion"]) for request in requests],
-        "requests": [request["request"] for request in requests],
-        "dtype": "float32",
-        "byte_order": "little",
-        "quantity": QUANTITY,
-        "cpu": cpu(),
-        "versions": versions(),
+        "lengths": lengths,
+        "mask": [1] * sum(lengths),
+        "scores": {},
+        "details": {
+            "requests": [request["request"] for request in requests],
+            "byte_order": "little",
+            "cpu": cpu(),
+            "versions": versions(),
+        },
     }

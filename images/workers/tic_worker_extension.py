@@ -34,8 +34,8 @@ class WorkerExtension:
                 attention.add(f"{module.attn_backend.get_name()}/{getattr(module, 'isa', 'unknown')}")
         return {
             "pid": os.getpid(),
-            "attention": sorted(attention),
-            "gemm": sorted(gemm),
+            "attention": ",".join(sorted(attention)),
+            "gemm": ",".join(sorted(gemm)),
             "model": type(model).__name__,
             "threads": torch.get_num_threads(),
             "cpu_capability": torch.backends.cpu.get_cpu_capability(),

@@ -1,7 +1,8 @@
 """The trainer side: a megatron.core GPTModel scores fixed tokens, then makes one real update.
 
 No-grad scoring, grad-enabled forward, backward and one AdamW step, in one process, on the policy's weights.
-Writes scores_nograd.bin, scores_grad.bin and record.json (see tic_record).
+Writes scores_nograd.bin, scores_grad.bin and record.json (see tic_record). A pass pads its sequences to the
+longest of them; the recorded batches count real tokens.
 """
 
 from __future__ import annotations
@@ -67,16 +68,13 @@ def forward(model: Any, requests: list[Request], group: list[int]) -> Any:
 
 
 def score(model: Any, requests: list[Request], plan: list[list[int]]) -> tuple[list[Any], list[Any]]:
-    """Forward passes of a plan: scores of each pass, and its batch (request, tokens, padded length)."""
+    """Forward passes of a plan: scores of each pass, and its batch (request, tokens without padding)."""
     passes = [forward(model, requests, group) for group in plan]
     batches = []
     for group in plan:
         lengths = [len(requests[i]["prompt"]) + len(requests[i]["completion"]) - 1 for i in group]
         batches.append(
-            [
-                {"request": requests[i]["request"], "tokens": n, "padded_to": max(lengths)}
-                for i, n in zip(group, lengths, strict=True)
-            ]
+            [{"request": requests[i]["request"], "tokens": n} for i, n in zip(group, lengths, strict=True)]
         )
     return passes, batches
 
@@ -92,19 +90,8 @@ def in_order(passes: list[Any], plan: list[list[int]]) -> np.ndarray:
     return back.numpy()
 
 
-def tensor_facts(passes: list[Any]) -> dict[str, Any]:
-    """What the tensors themselves say about the pass: never inferred from the mode that was asked for."""
-    names = sorted({type(p.grad_fn).__name__ for p in passes if p.grad_fn is not None})
-    return {
-        "calls": len(passes),
-        "requires_grad": all(p.requires_grad for p in passes),
-        "any_requires_grad": any(p.requires_grad for p in passes),
-        "grad_fn": names,
-    }
-
-
 def step(model: Any, learning_rate: float) -> dict[str, Any]:
-    """One torch AdamW step on Megatron's parameters; per tensor: gradient norm, changed values, update norm."""
+    """A torch AdamW step on Megatron's parameters; per tensor gradient norm, changed values, update norm."""
     import torch
 
     parameters = dict(model.named_parameters())
@@ -134,21 +121,29 @@ def measure(model: Any, args: argparse.Namespace, requests: list[Request]) -> di
         quiet, batches = score(model, requests, plan)
     graded, _ = score(model, requests, plan)
     tic_hooks.snapshot("warm")
-    tic_hooks.hold("warm", pid=os.getpid())
+    tic_hooks.hold("ready", os.getpid())
     loss = -torch.cat(graded).mean()
     loss.backward()
-    return {
-        "scores": tic_record.write_scores(args.out / "scores_nograd.bin", in_order(quiet, plan)),
-        "scores_grad": tic_record.write_scores(args.out / "scores_grad.bin", in_order(graded, plan)),
-        "no_grad": tensor_facts(quiet),
-        "grad": tensor_facts(graded),
-        "batches": batches,
-        "loss": loss.item(),
-        "update": step(model, args.learning_rate),
+    scores = {
+        "no_grad": scored(args.out / "scores_nograd.bin", quiet, plan, "no_grad"),
+        "grad_enabled": scored(args.out / "scores_grad.bin", graded, plan, "grad_enabled"),
     }
+    update = {"loss": loss.item(), **step(model, args.learning_rate)}
+    return {"scores": scores, "batches": batches, "update": update, "packing": args.packing}
 
 
-def backends(model: Any, operators: str) -> dict[str, Any]:
+def scored(file: Path, passes: list[Any], plan: list[list[int]], path: str) -> dict[str, Any]:
+    """Write the scores of one path. `requires_grad` and `grad_fn` are read from the tensors themselves."""
+    names = sorted({type(p.grad_fn).__name__ for p in passes if p.grad_fn is not None})
+    attached = all(p.requires_grad for p in passes)
+    if attached != any(p.requires_grad for p in passes):
+        raise ValueError("some passes require a gradient and some do not")
+    return tic_record.write_scores(
+        file, in_order(passes, plan), path, requires_grad=attached, grad_fn=",".join(names) or None
+    )
+
+
+def backends(model: Any, operators: str) -> dict[str, str]:
     """The operators in use, read from the built model."""
     import torch
     from megatron.core import cpu_parity
@@ -156,9 +151,9 @@ def backends(model: Any, operators: str) -> dict[str, Any]:
     attention = {type(layer.self_attention.core_attention).__name__ for layer in model.decoder.layers}
     return {
         "operators": operators,
-        "attention": sorted(attention),
-        "gemm": ["onednn_mm" if cpu_parity.enabled() else "torch.matmul"],
-        "threads": torch.get_num_threads(),
+        "attention": ",".join(sorted(attention)),
+        "gemm": "onednn_mm" if cpu_parity.enabled() else "torch.matmul",
+        "threads": str(torch.get_num_threads()),
         "cpu_capability": torch.backends.cpu.get_cpu_capability(),
     }
 
@@ -177,15 +172,13 @@ def main(argv: list[str]) -> int:
     megatron_policy.start()
     model = megatron_policy.build(args.policy / "checkpoint", args.operators)
     record = tic_record.base("trainer", args.policy / "checkpoint", args.tokens, requests)
-    interventions = []
     if args.nudge:
         name, _, index = args.nudge.rpartition(":")
-        interventions.append(megatron_policy.nudge(model, name, int(index)))
-    record.update(measure(model, args, requests))
-    record.update(packing=args.packing, holder_pid=os.getpid(), diagnostic_interventions=interventions)
-    record.update(backends=backends(model, args.operators), threads=torch.get_num_threads())
+        record["intervention"] = megatron_policy.nudge(model, name, int(index))
+    record.update(measure(model, args, requests), backends=backends(model, args.operators))
     tic_hooks.snapshot("end")
     tic_record.write_json(args.out / "record.json", record)
+    tic_hooks.hold("done", os.getpid())
     torch.distributed.destroy_process_group()
     return 0
 

@@ -4,15 +4,17 @@
 import torch
 
 _ops = None
+_matmul = None
 
 
 def enable() -> None:
     """Load vLLM's native operators and use them from now on; raises ImportError where they are missing."""
-    global _ops
+    global _ops, _matmul
     import vllm._C  # noqa: F401  an import error must not be swallowed here
     from vllm import _custom_ops
+    from vllm.model_executor.layers.cpu_single_row import onednn_mm
 
-    _ops = _custom_ops
+    _ops, _matmul = _custom_ops, onednn_mm
 
 
 def enabled() -> bool:
@@ -28,7 +30,7 @@ class _Linear(torch.autograd.Function):
         ctx.save_for_backward(x, weight)
         ctx.has_bias = bias is not None
         handler = _ops.create_onednn_mm(weight.detach().t(), 32)
-        return _ops.onednn_mm(handler, x.detach().contiguous(), None if bias is None else bias.detach())
+        return _matmul(handler, x.detach().contiguous(), None if bias is None else bias.detach())
 
     @staticmethod
     def backward(ctx, grad):

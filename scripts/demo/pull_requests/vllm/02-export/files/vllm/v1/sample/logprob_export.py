@@ -45,7 +45,13 @@ class LogprobExport:
         self._scores.write(scores.detach().cpu().numpy().astype("<f4", copy=False).tobytes())
         self._scores.flush()
         for request, position, token in places:
-            row = {"step": self.steps - 1, "request": request, "position": position, "token": token, "kind": kind}
+            row = {
+                "step": self.steps - 1,
+                "request": request,
+                "position": position,
+                "token": token,
+                "kind": kind,
+            }
             self._rows.write(json.dumps(row) + "\n")
         self._rows.flush()
 
