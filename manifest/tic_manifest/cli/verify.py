@@ -28,7 +28,12 @@ DEPTHS = ("identity", "content", "files")
 @output_option
 @click.pass_context
 def command(
-    ctx: click.Context, reference: str | None, outputs: tuple[tuple[str, str], ...], **said: Any
+    ctx: click.Context,
+    reference: str | None,
+    outputs: tuple[tuple[str, str], ...],
+    depth: str | None,
+    offline: bool,
+    all_platforms: bool,
 ) -> int:
     """Judge the image that REF names again: documents, every blob, attached delivery manifest and evidence.
 
@@ -38,7 +43,7 @@ def command(
     """
     if reference is None:
         raise click.UsageError("Missing argument 'REF@sha256:…'.", ctx)
-    return judging(ctx, "verify", outputs, lambda: _verify(ctx, reference, **said))
+    return judging(ctx, "verify", outputs, lambda: _verify(ctx, reference, depth, offline, all_platforms))
 
 
 def _verify(
