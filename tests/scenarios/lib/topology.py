@@ -155,8 +155,9 @@ class Repo:
     def point(self, ref: str, revision: str) -> str:
         """Let a ref name a commit."""
         ref = ref if ref.startswith("refs/") else f"refs/heads/{ref}"
-        self.git("update-ref", ref, self.tip(revision))
-        return self.tip(revision)
+        sha = self.tip(revision)
+        self.git("update-ref", ref, sha)
+        return sha
 
     def drop(self, ref: str) -> None:
         """Delete a ref."""
@@ -274,6 +275,20 @@ class Topology:
         made.git("fetch", "--quiet", str(of.path), "+refs/heads/*:refs/heads/*")
         made.made = of.made
         return made
+
+    @property
+    def identity(self) -> list[str]:
+        """Options that give git in a checkout an identity."""
+        return ["-c", "user.name=Author", "-c", "user.email=author@example.com"]
+
+    def checkout(self, of: Repo, revision: str, *, submodules: bool = False) -> Path:
+        """A clone over HTTP at `checkout`, detached at a revision."""
+        place = self.work / "checkout"
+        git(self.work, "clone", "--quiet", f"{self.git_url}/{of.full_name}.git", str(place))
+        git(place, "checkout", "--quiet", "--detach", of.tip(revision))
+        if submodules:
+            git(place, "submodule", "--quiet", "update", "--init")
+        return place
 
     def named(self, full_name: str) -> Repo | None:
         """A repository made before."""
