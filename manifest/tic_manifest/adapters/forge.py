@@ -5,6 +5,7 @@ Implements `ports.Forge`. Sources: docs.github.com/rest (pulls, repos, git refs)
 
 from __future__ import annotations
 
+import hashlib
 import re
 import time
 from collections.abc import Callable, Mapping
@@ -17,7 +18,7 @@ from tic_manifest.adapters.forge_http import Exchange, RawAnswer, origin
 from tic_manifest.adapters.forge_map import ForgeMap
 from tic_manifest.errors import RefusedError, UnavailableError
 from tic_manifest.formats.strict_json import load_json
-from tic_manifest.model.base import GitCommit
+from tic_manifest.model.base import Digest, GitCommit
 
 RETRIES = 3
 """How often a broken answer is asked for again."""
@@ -58,6 +59,7 @@ class GitHubForge:
     clock: Callable[[], float] = time.time
     _etags: dict[str, tuple[str, RawAnswer]] = field(default_factory=dict)
     _waited: float = 0.0
+    _heard: Any = field(default_factory=hashlib.sha256)
 
     def repository(self, owner: str, repo: str) -> Mapping[str, Any]:
         """`GET /repos/{owner}/{repo}`, renames followed. Raises UnavailableError."""
@@ -96,6 +98,33 @@ class GitHubForge:
         if not isinstance(commit, str) or not _COMMIT.match(commit):
             raise _bad("a ref without a commit")
         return commit
+
+    def commit_login(self, owner: str, repo: str, commit: GitCommit) -> str:
+        """`GET …/commits/{sha}`: the author's account, "" where the forge shows none."""
+        path = f"/repos/{quote(owner, safe='')}/{quote(repo, safe='')}/commits/{commit}"
+        try:
+            author = self._object(path).get("author")
+        except UnavailableError:
+            return ""
+        login = author.get("login") if isinstance(author, dict) else None
+        return login if isinstance(login, str) else ""
+
+    def force_pushed(self, owner: str, repo: str, number: int) -> list[GitCommit]:
+        """`GET …/issues/{number}/timeline`, first page: commits of force-push events; [] where not shown."""
+        path = (
+            f"/repos/{quote(owner, safe='')}/{quote(repo, safe='')}/issues/{number:d}/timeline?per_page=100"
+        )
+        try:
+            rows = self._page(self._url(path), conditional=False).data
+        except UnavailableError:
+            return []
+        events = [one for one in rows if isinstance(one, dict)] if isinstance(rows, list) else []
+        pushed = (one.get("commit_id") for one in events if one.get("event") == "head_ref_force_pushed")
+        return [oid for oid in pushed if isinstance(oid, str)]
+
+    def answers(self) -> Digest:
+        """Digest of status and body of every answer so far, in the order they came."""
+        return "sha256:" + self._heard.hexdigest()
 
     # one answer
 
@@ -141,6 +170,7 @@ class GitHubForge:
         known = self._etags.get(url) if conditional else None
         headers = {**_HEADERS, **({"If-None-Match": known[0]} if known else {})}
         answer = self.exchange.get(url, headers)
+        self._heard.update(b"%d %d\n" % (answer.status, len(answer.body)) + answer.body)
         if answer.status == 304 and known:
             return known[1]
         if conditional and answer.status == 200 and "etag" in answer.headers:

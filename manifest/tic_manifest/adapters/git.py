@@ -48,18 +48,14 @@ class GitMirror:
 
         Raises RefusedError PIN_UNFETCHABLE for an object that the server has not, else UnavailableError.
         """
-        missing = [one for one in dict.fromkeys(commits) if not self.has_commit(one)]
-        wants = {one: f"refs/tic/pins/{_oid(one)}" for one in missing}
+        wants = {one: f"refs/tic/objects/{one}" for one in self.missing(commits)}
         wants |= {ref: f"refs/tic/remote/{ref}" for ref in refs}
         if wants:
             self._ready()
             self.remote.fetch(self.path, wants)
             self._refuse_shallow()
-        for one in commits:
-            if not self.has_commit(one):
-                raise RefusedError(
-                    "PIN_UNFETCHABLE", f"{one} is no commit", actual=self._kind(one) or "nothing"
-                )
+        for one in self.missing(commits):
+            raise RefusedError("PIN_UNFETCHABLE", f"{one} is no commit", actual=self._kind(one) or "nothing")
 
     def remote_refs(self, patterns: Sequence[str]) -> dict[str, GitCommit]:
         """What the server's refs name now. Raises UnavailableError."""
@@ -71,6 +67,17 @@ class GitMirror:
     def has_commit(self, commit: GitCommit) -> bool:
         """Whether the commit is present (its tree and blobs may still be elsewhere in a partial clone)."""
         return self.path.is_dir() and self._kind(commit) == "commit"
+
+    def missing(self, commits: Sequence[GitCommit]) -> list[GitCommit]:
+        """Those commits that are not here, each once, in order; one process for all."""
+        wanted = list(dict.fromkeys(_oid(one) for one in commits))
+        if not wanted:
+            return []
+        asked = "".join(f"{one}\n" for one in wanted).encode("ascii")
+        rows = self.run(["cat-file", "--batch-check=%(objecttype)"], stdin=asked).out.splitlines()
+        if len(rows) != len(wanted):
+            raise objects_missing("git did not say which commits are here")
+        return [one for one, row in zip(wanted, rows, strict=True) if row != b"commit"]
 
     def tree_of(self, commit: GitCommit) -> GitTree:
         """The tree of a commit. Raises UnavailableError OBJECTS_MISSING."""

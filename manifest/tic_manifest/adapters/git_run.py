@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import re
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from tic_manifest.errors import UnavailableError
 
@@ -100,6 +101,20 @@ class GitRunner:
         more = {"GIT_DIR": str(repo), "GIT_NO_LAZY_FETCH": "" if lazy else "1", **(env or {})}
         return self._execute(self._argv(args), repo, stdin, timeout_seconds, more)
 
+    def pipe(self, first: Sequence[str], second: Sequence[str], *, repo: Path, stdin: bytes) -> Ran:
+        """`git FIRST | git SECOND` through a temporary file, so that no patch is held in memory.
+
+        The status is the first that is not 0.
+        """
+        self._check_version()
+        env = {"GIT_DIR": str(repo), "GIT_NO_LAZY_FETCH": "1"}
+        with tempfile.TemporaryFile() as between:
+            ran = self._execute(self._argv(first), repo, stdin, None, env, between)
+            if ran.status != 0:
+                return ran
+            between.seek(0)
+            return self._execute(self._argv(second), repo, between, None, env)
+
     def start(self, args: Sequence[str], *, repo: Path) -> Any:
         """A running `git ARGS` with pipes, for `cat-file --batch`. The caller closes its stdin."""
         from subprocess import PIPE
@@ -122,17 +137,16 @@ class GitRunner:
         self,
         argv: list[str],
         folder: Path,
-        stdin: bytes | None,
+        stdin: bytes | IO[bytes] | None,
         timeout: int | None,
         env: Mapping[str, str],
+        stdout: IO[bytes] | None = None,
     ) -> Ran:
-        git = _git_class()(str(folder))
-        with tempfile.TemporaryFile() as given:
-            given.write(stdin or b"")
-            given.seek(0)
-            status, out, err = git.execute(
+        with _readable(stdin) as given:
+            status, out, err = _git_class()(str(folder)).execute(
                 [*self._prefix(), *argv],
                 istream=given,
+                output_stream=stdout,
                 with_extended_output=True,
                 with_exceptions=False,
                 stdout_as_string=False,
@@ -141,10 +155,21 @@ class GitRunner:
                 env={**self._env, **env},
                 shell=False,
             )
-        return Ran(int(status), bytes(out), str(err))
+        return Ran(int(status), b"" if stdout is not None else bytes(out), str(err))
 
     def _prefix(self) -> list[str]:
         return ["env", *(part for name in self._unset for part in ("-u", name))]
+
+
+@contextmanager
+def _readable(data: bytes | IO[bytes] | None) -> Iterator[IO[bytes]]:
+    if data is not None and not isinstance(data, bytes):
+        yield data
+        return
+    with tempfile.TemporaryFile() as given:
+        given.write(data or b"")
+        given.seek(0)
+        yield given
 
 
 def _git_class() -> Any:
