@@ -87,7 +87,7 @@ def main(argv: list[str]) -> int:
     save_file(weights(), checkpoint / "model.safetensors", metadata={"format": "pt"})
     (out / "prompts.json").write_text(json.dumps(prompts(), sort_keys=True) + "\n")
     record = tic_record.base("policy", checkpoint, out / "prompts.json", [])
-    record["details"]["seed"] = SEED
+    record["seed"] = SEED
     tic_record.write_json(out / "record.json", record)
     return 0
 

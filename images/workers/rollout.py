@@ -191,17 +191,18 @@ def record_of(
     tic_record.write_tokens(tokens, requests)
     pid, rows, values, steps = read_export(args.out / "export")
     names = names_of(rows, steps, plan)
-    kind, path = ("prompt", "prefill") if args.mode == "score" else ("sampled", "decode")
-    scores = place(requests, names, rows, values, kind)
+    scores = place(requests, names, rows, values, "prompt" if args.mode == "score" else "sampled")
     record = tic_record.base("rollout", args.policy / "checkpoint", tokens, requests)
-    record["scores"]["rollout"] = tic_record.write_scores(args.out / "scores.bin", scores, path)
+    payload = [row.astype("<f4").tobytes() for row in scores]
+    record["scores"] = tic_record.write_scores(args.out / "scores.bin", payload)
     record["packing"] = args.packing
     record["batches"] = [
         [{"request": requests[names[name]]["request"], "tokens": count} for name, count in one["batch"]]
         for one in steps
     ]
-    record["details"].update(
+    record.update(
         mode=args.mode,
+        path="prefill" if args.mode == "score" else "decode",
         engine=args.engine,
         holder_pid=pid,
         sampling={"temperature": 1.0, "top_k": 0, "top_p": 1.0, "seed": SEED},
@@ -226,7 +227,7 @@ def main(argv: list[str]) -> int:
     tic_hooks.hold("ready", backends["pid"])
     record = record_of(args, requests, plan, answers)
     record["backends"] = {name: str(value) for name, value in backends.items() if name != "pid"}
-    record["details"].update(enforce_eager=bool(llm.llm_engine.model_config.enforce_eager))
+    record["enforce_eager"] = bool(llm.llm_engine.model_config.enforce_eager)
     llm.collective_rpc("tic_snapshot", args=("end",))
     tic_record.write_json(args.out / "record.json", record)
     tic_hooks.hold("done", backends["pid"])

@@ -1,8 +1,8 @@
 """What every worker writes: scores as raw bytes, and one record that says how they came about.
 
-Record schema `tic/worker-record/v1`: role, pid, checkpoint (sha256 of each file), tokens_sha256, lengths
-(values of each request), mask (one 0 or 1 per value), scores by name, packing, batches, backends,
-intervention, update, and `details` for what else the role has to say.
+Record schema `tic/worker-record/v1`: role, pid, checkpoint (sha256 of each file), tokens_sha256, mask (one
+0 or 1 per request and position), dtype, byte_order, quantity, scores and scores_grad, no_grad and grad
+(what the tensors say), packing, batches, diagnostic_interventions; a role's own keys are never judged.
 """
 
 from __future__ import annotations
@@ -11,11 +11,10 @@ import hashlib
 import json
 import os
 import platform
+from collections.abc import Sequence
 from importlib import metadata
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 SCHEMA = "tic/worker-record/v1"
 QUANTITY = "selected-token raw logprob"
@@ -44,24 +43,17 @@ def write_json(file: Path, value: Any) -> None:
     part.replace(file)
 
 
-def write_scores(file: Path, scores: np.ndarray, path: str, **facts: Any) -> dict[str, Any]:
-    """Write float32 [requests, positions] little endian, request by request; returns its description.
+def write_scores(file: Path, rows: Sequence[bytes]) -> dict[str, Any]:
+    """Write rows of float32 values, little endian, one row per request; returns the file's description.
 
-    `path` is how the values came about: decode, prefill, no_grad or grad_enabled.
+    Raises ValueError unless there are values and all rows are of one length.
     """
-    if scores.dtype != np.float32 or scores.ndim != 2 or scores.size == 0:
-        raise ValueError(f"scores are {scores.dtype} {scores.shape}, not float32 [requests, positions]")
-    file.write_bytes(scores.astype("<f4", copy=False).tobytes())
-    return {
-        "file": file.name,
-        "sha256": sha256(file),
-        "dtype": "float32",
-        "count": scores.size,
-        "quantity": QUANTITY,
-        "raw": True,
-        "path": path,
-        **facts,
-    }
+    lengths = {len(row) for row in rows}
+    if len(lengths) != 1 or lengths == {0} or lengths.pop() % 4:
+        raise ValueError("scores are not float32 rows of one length")
+    file.write_bytes(b"".join(rows))
+    shape = [len(rows), len(rows[0]) // 4]
+    return {"file": file.name, "sha256": sha256(file), "shape": shape, "count": shape[0] * shape[1]}
 
 
 def read_tokens(file: Path) -> list[dict[str, Any]]:
@@ -102,21 +94,19 @@ def cores() -> list[int]:
 
 
 def base(role: str, checkpoint: Path, tokens: Path, requests: list[dict[str, Any]]) -> dict[str, Any]:
-    """The part of a record that every role has; `details` may be added to."""
-    lengths = [len(request["completion"]) for request in requests]
+    """The part of a record that every role has."""
     return {
         "schema": SCHEMA,
         "role": role,
         "pid": os.getpid(),
         "checkpoint": checkpoint_digests(checkpoint),
         "tokens_sha256": sha256(tokens),
-        "lengths": lengths,
-        "mask": [1] * sum(lengths),
-        "scores": {},
-        "details": {
-            "requests": [request["request"] for request in requests],
-            "byte_order": "little",
-            "cpu": cpu(),
-            "versions": versions(),
-        },
+        "requests": [request["request"] for request in requests],
+        "mask": [[1] * len(request["completion"]) for request in requests],
+        "dtype": "float32",
+        "byte_order": "little",
+        "quantity": QUANTITY,
+        "diagnostic_interventions": [],
+        "cpu": cpu(),
+        "versions": versions(),
     }

@@ -13,7 +13,6 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import tic_hooks
 import tic_record
 
@@ -68,7 +67,7 @@ def forward(model: Any, requests: list[Request], group: list[int]) -> Any:
 
 
 def score(model: Any, requests: list[Request], plan: list[list[int]]) -> tuple[list[Any], list[Any]]:
-    """Forward passes of a plan: scores of each pass, and its batch (request, tokens without padding)."""
+    """Forward passes of a plan: scores of each pass, and its batch (request, tokens, padded length)."""
     passes = [forward(model, requests, group) for group in plan]
     batches = []
     for group in plan:
@@ -79,15 +78,15 @@ def score(model: Any, requests: list[Request], plan: list[list[int]]) -> tuple[l
     return passes, batches
 
 
-def in_order(passes: list[Any], plan: list[list[int]]) -> np.ndarray:
-    """Rows of all passes in the order of the requests; float32 [requests, new tokens]."""
+def in_order(passes: list[Any], plan: list[list[int]]) -> list[bytes]:
+    """Rows of all passes in the order of the requests, each as float32 bytes, little endian."""
     import torch
 
     stacked = torch.cat([p.detach() for p in passes])
     order = [index for group in plan for index in group]
     back = torch.empty_like(stacked)
     back[torch.tensor(order)] = stacked
-    return back.numpy()
+    return [row.astype("<f4").tobytes() for row in back.numpy()]
 
 
 def step(model: Any, learning_rate: float) -> dict[str, Any]:
@@ -124,23 +123,26 @@ def measure(model: Any, args: argparse.Namespace, requests: list[Request]) -> di
     tic_hooks.hold("ready", os.getpid())
     loss = -torch.cat(graded).mean()
     loss.backward()
-    scores = {
-        "no_grad": scored(args.out / "scores_nograd.bin", quiet, plan, "no_grad"),
-        "grad_enabled": scored(args.out / "scores_grad.bin", graded, plan, "grad_enabled"),
+    return {
+        "scores": tic_record.write_scores(args.out / "scores_nograd.bin", in_order(quiet, plan)),
+        "scores_grad": tic_record.write_scores(args.out / "scores_grad.bin", in_order(graded, plan)),
+        "no_grad": tensor_facts(quiet),
+        "grad": tensor_facts(graded),
+        "packing": args.packing,
+        "batches": batches,
+        "loss": loss.item(),
+        "update": step(model, args.learning_rate),
     }
-    update = {"loss": loss.item(), **step(model, args.learning_rate)}
-    return {"scores": scores, "batches": batches, "update": update, "packing": args.packing}
 
 
-def scored(file: Path, passes: list[Any], plan: list[list[int]], path: str) -> dict[str, Any]:
-    """Write the scores of one path. `requires_grad` and `grad_fn` are read from the tensors themselves."""
-    names = sorted({type(p.grad_fn).__name__ for p in passes if p.grad_fn is not None})
-    attached = all(p.requires_grad for p in passes)
-    if attached != any(p.requires_grad for p in passes):
-        raise ValueError("some passes require a gradient and some do not")
-    return tic_record.write_scores(
-        file, in_order(passes, plan), path, requires_grad=attached, grad_fn=",".join(names) or None
-    )
+def tensor_facts(passes: list[Any]) -> dict[str, Any]:
+    """What the tensors themselves say about the passes: never inferred from the mode that was asked for."""
+    return {
+        "calls": len(passes),
+        "requires_grad": all(p.requires_grad for p in passes),
+        "any_requires_grad": any(p.requires_grad for p in passes),
+        "grad_fn": sorted({type(p.grad_fn).__name__ for p in passes if p.grad_fn is not None}),
+    }
 
 
 def backends(model: Any, operators: str) -> dict[str, str]:
@@ -174,7 +176,7 @@ def main(argv: list[str]) -> int:
     record = tic_record.base("trainer", args.policy / "checkpoint", args.tokens, requests)
     if args.nudge:
         name, _, index = args.nudge.rpartition(":")
-        record["intervention"] = megatron_policy.nudge(model, name, int(index))
+        record["diagnostic_interventions"].append(megatron_policy.nudge(model, name, int(index)))
     record.update(measure(model, args, requests), backends=backends(model, args.operators))
     tic_hooks.snapshot("end")
     tic_record.write_json(args.out / "record.json", record)

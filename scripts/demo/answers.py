@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import parse_qs, unquote, urlsplit
@@ -56,21 +57,24 @@ class Repository:
 
     def answer(self, rest: str, query: dict[str, str]) -> Answer:
         """Answer for the path below /repos/{owner}/{repo}."""
-        if rest == "":
-            return Answer(200, self.repository())
         if rest == "/pulls":
             return Answer(200, self.listed(query))
-        if found := re.fullmatch(r"/pulls/(\d+)", rest):
-            return self.pull_request(int(found[1]))
-        if found := re.fullmatch(r"/pulls/(\d+)/commits", rest):
-            return self.commits_of(int(found[1]))
-        if found := re.fullmatch(r"/git/refs?/(.+)", rest):
-            return self.ref("refs/" + found[1])
-        if found := re.fullmatch(r"/branches/(.+)", rest):
-            return self.branch(found[1])
-        if found := re.fullmatch(r"/commits/([0-9a-f]{40})", rest):
-            return self.commit(found[1])
+        for pattern, answers in self.routes.items():
+            if found := re.fullmatch(pattern, rest):
+                return answers(found[1])
         return NOT_FOUND
+
+    @property
+    def routes(self) -> dict[str, Callable[[str], Answer]]:
+        """Path patterns; their one group goes to the method that answers."""
+        return {
+            r"()": lambda _: Answer(200, self.repository()),
+            r"/pulls/(\d+)": self.pull_request,
+            r"/pulls/(\d+)/commits": self.commits_of,
+            r"/git/refs?/(.+)": lambda name: self.ref("refs/" + name),
+            r"/branches/(.+)": self.branch,
+            r"/commits/([0-9a-f]{40})": self.commit,
+        }
 
     def commit_at(self, ref: str) -> str | None:
         """Commit of a full ref name or of a 40-digit id; None where there is none."""
@@ -82,7 +86,13 @@ class Repository:
     def user(self, login: str, kind: str = "User") -> Json:
         """A user or organization."""
         number = sum(ord(letter) << (index % 3 * 8) for index, letter in enumerate(login))
-        return {"login": login, "id": number, "type": kind, "html_url": f"{SITE}/{login}", "site_admin": False}
+        return {
+            "login": login,
+            "id": number,
+            "type": kind,
+            "html_url": f"{SITE}/{login}",
+            "site_admin": False,
+        }
 
     def repository(self) -> Json:
         """`GET /repos/{owner}/{repo}`."""
@@ -106,8 +116,8 @@ class Repository:
     def side(self, ref: str, commit: str | None) -> Json:
         """`head` or `base` of a pull request."""
         owner = self.about["owner"]
-        return {"label": f"{owner}:{ref}", "ref": ref, "sha": commit, "user": self.user(owner, "Organization"),
-                "repo": self.repository()}  # fmt: skip
+        user = self.user(owner, "Organization")
+        return {"label": f"{owner}:{ref}", "ref": ref, "sha": commit, "user": user, "repo": self.repository()}
 
     def row(self, pull: Json) -> Json:
         """A pull request as lists show it."""
@@ -118,19 +128,19 @@ class Repository:
             "url": f"{api}/pulls/{number}", "id": self.about["id"] * 1000 + number, "html_url": page,
             "diff_url": page + ".diff", "patch_url": page + ".patch", "issue_url": f"{api}/issues/{number}",
             "number": number, "state": pull.get("state", "open"), "locked": False, "title": pull["title"],
-            "user": self.user(pull["user"]), "body": pull["body"], "created_at": CREATED, "updated_at": CREATED,
-            "closed_at": None, "merged_at": None, "assignee": None, "assignees": [], "labels": [],
+            "user": self.user(pull["user"]), "body": pull["body"], "created_at": CREATED,
+            "updated_at": CREATED, "closed_at": None, "merged_at": None, "assignee": None, "assignees": [], "labels": [],
             "requested_reviewers": [], "requested_teams": [], "milestone": None, "auto_merge": None,
             "merge_commit_sha": self.commit_at(f"refs/pull/{number}/merge"),
-            "draft": pull.get("draft", False), "author_association": "CONTRIBUTOR", "active_lock_reason": None,
-            "commits_url": f"{api}/pulls/{number}/commits", "statuses_url": f"{api}/statuses",
+            "draft": pull.get("draft", False), "author_association": "CONTRIBUTOR",
+            "active_lock_reason": None, "commits_url": f"{api}/pulls/{number}/commits", "statuses_url": f"{api}/statuses",
             "head": self.side(pull["branch"], self.commit_at(f"refs/pull/{number}/head")),
             "base": self.side(base, self.commit_at(f"refs/heads/{base}")),
         }  # fmt: skip
 
-    def pull_request(self, number: int) -> Answer:
+    def pull_request(self, name: str) -> Answer:
         """`GET …/pulls/{number}`, with the test merge really made."""
-        pull = next((one for one in self.pulls if one["number"] == number), None)
+        pull = next((one for one in self.pulls if str(one["number"]) == name), None)
         if pull is None:
             return NOT_FOUND
         row = self.row(pull)
@@ -139,7 +149,7 @@ class Repository:
         row.update(
             merged=False, merged_by=None, mergeable=clean, rebaseable=clean,
             mergeable_state={True: "clean", False: "dirty", None: "unknown"}[clean], comments=0,
-            review_comments=0, maintainer_can_modify=True, commits=len(self.between(number)),
+            review_comments=0, maintainer_can_modify=True, commits=len(self.between(name)),
             changed_files=len(paths), additions=sum(p[0] for p in paths), deletions=sum(p[1] for p in paths),
         )  # fmt: skip
         return Answer(200, row)
@@ -148,7 +158,15 @@ class Repository:
         """Whether base and head merge; None where git gives no verdict."""
         if base is None or head is None:
             return None
-        command = ["git", f"--git-dir={self.place}", "merge-tree", "--write-tree", "--no-messages", base, head]
+        command = [
+            "git",
+            f"--git-dir={self.place}",
+            "merge-tree",
+            "--write-tree",
+            "--no-messages",
+            base,
+            head,
+        ]
         done = subprocess.run(command, capture_output=True, env=ISOLATED, check=False)
         return {0: True, 1: False}.get(done.returncode)
 
@@ -157,17 +175,19 @@ class Repository:
         if base is None or head is None:
             return []
         lines = git(self.place, "diff", "--numstat", "--no-renames", f"{base}...{head}").splitlines()
-        return [(int("0" + a.strip("-")), int("0" + d.strip("-"))) for a, d, _ in (x.split("\t") for x in lines)]
+        return [
+            (int("0" + a.strip("-")), int("0" + d.strip("-"))) for a, d, _ in (x.split("\t") for x in lines)
+        ]
 
-    def between(self, number: int) -> list[str]:
+    def between(self, number: str) -> list[str]:
         """The commits of a pull request, oldest first."""
         trunk = self.about["trunk"]
         span = f"refs/heads/{trunk}..refs/pull/{number}/head"
         return git(self.place, "rev-list", "--reverse", span).split()
 
-    def commits_of(self, number: int) -> Answer:
+    def commits_of(self, number: str) -> Answer:
         """`GET …/pulls/{number}/commits`."""
-        if all(pull["number"] != number for pull in self.pulls):
+        if all(str(pull["number"]) != number for pull in self.pulls):
             return NOT_FOUND
         return Answer(200, [self.commit(commit).body for commit in self.between(number)])
 
@@ -194,7 +214,9 @@ class Repository:
         form = "%T%x00%P%x00%an%x00%ae%x00%aI%x00%cn%x00%ce%x00%cI%x00%B"
         shown = git(self.place, "show", "-s", f"--format={form}", "--end-of-options", commit).split("\0")
         tree, parents, *people, message = shown
-        author, committer = (dict(zip(("name", "email", "date"), p, strict=True)) for p in (people[:3], people[3:]))
+        author, committer = (
+            dict(zip(("name", "email", "date"), p, strict=True)) for p in (people[:3], people[3:])
+        )
         body = {"author": author, "committer": committer, "message": message, "tree": {"sha": tree}}
         url = f"{API}/repos/{self.full_name}/commits/{commit}"
         ancestors = [{"sha": parent} for parent in parents.split()]

@@ -30,7 +30,7 @@ def locked(root: Path) -> Iterator[None]:
 
 
 def start_time(pid: int) -> str | None:
-    """Start time of a process in clock ticks since boot, with which its pid is unique; None where it is gone."""
+    """Start time of a process in clock ticks since boot, unique with its pid; None where it is gone."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:

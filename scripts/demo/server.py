@@ -1,4 +1,4 @@
-"""The demo forge's server: GitHub-shaped answers under /api/v3 and git's smart HTTP, on loopback, read only."""
+"""The demo forge's server: GitHub-shaped answers and git's smart HTTP, on loopback, read only."""
 
 from __future__ import annotations
 

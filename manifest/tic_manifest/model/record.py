@@ -54,7 +54,8 @@ class WorkerRecord(PersonValue):
     mask: tuple[tuple[Literal[0, 1], ...], ...]
     dtype: Dtype
     byte_order: Literal["little"]
-    scores: ScoreFile
+    scores: ScoreFile | None = None
+    """None in the record of a worker that scores nothing: the one that makes the policy."""
     scores_grad: ScoreFile | None = None
     no_grad: TensorFacts | None = None
     grad: TensorFacts | None = None
