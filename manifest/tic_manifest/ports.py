@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import IO, Any, Protocol
 
 from tic_manifest.model.base import Digest, GitCommit, GitTree
-from tic_manifest.model.lock import DebianRoot, LockedFile, Submodule
+from tic_manifest.model.lock import LockedFile, Root, Submodule
 from tic_manifest.model.oci import Blob, BlobFact, Descriptor, Referrers
 from tic_manifest.model.receipt import Artifact, Host
-from tic_manifest.model.recipe import Debian, Python
+from tic_manifest.model.recipe import DebianBase, Python
 
 
 class Clock(Protocol):
@@ -47,6 +47,9 @@ class Store(Protocol):
 
     def put(self, source: IO[bytes], *, expected: Digest | None = None) -> Digest:
         """Store a stream atomically. Raises RefusedError WHEEL_HASH when `expected` differs."""
+
+    def place(self, digest: Digest, target: Path, name: str) -> None:
+        """Make a stored file appear at `target`, read-only. Raises UnavailableError BLOB_MISSING naming `name`."""
 
 
 class SourceGit(Protocol):
@@ -113,14 +116,39 @@ class Resolver(Protocol):
         """One wheel by file name and hash, without what it depends on. Raises UnavailableError."""
 
 
-class DebianRoots(Protocol):
-    """Debian packages to a root file system, reproducibly."""
+class Roots(Protocol):
+    """What an image stands on: an image by digest, or a root made here from Debian packages."""
 
-    def resolve(self, debian: Debian, architecture: str, store: Store) -> DebianRoot:
-        """Every package of the root by version and hash, each in the store."""
+    def resolve(self, wanted: str | DebianBase, architecture: str, store: Store) -> Root:
+        """Everything that makes the root, by digest, each file in the store. Raises PersonError, UnavailableError."""
 
-    def make(self, root: DebianRoot, store: Store, target: Path) -> Digest:
-        """Write the root as an OCI layout below `target`, without network; the platform manifest digest."""
+    def make(self, root: Root, store: Store, folder: Path, scripts: Path) -> tuple[Path, Digest]:
+        """The root as an OCI layout below `folder`, without network; where, and the platform manifest digest.
+
+        `scripts` holds the files of images/build as the lock names them.
+        """
+
+
+@dataclass(frozen=True, kw_only=True)
+class Built:
+    """An image in a layout, by its digests. `index_digest` is None where index.json names the image itself."""
+
+    index_digest: Digest | None
+    platform_digest: Digest
+    config_digest: Digest
+    layers: tuple[Digest, ...]
+    labels: Mapping[str, str]
+    platform: str
+
+
+class Layouts(Protocol):
+    """OCI layouts that a builder wrote, read from bytes."""
+
+    def read(self, layout: Path) -> Built:
+        """The one image of a layout. Raises RefusedError LAYOUT, MANIFEST_DIGEST, BLOB_MISSING."""
+
+    def whole(self, layout: Path, digest: Digest) -> Built | None:
+        """The image of a digest, when every byte of it is there as its digests say."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -181,6 +209,9 @@ class Engine(Protocol):
 
     def host(self) -> Host:
         """The machine that containers run on."""
+
+    def data_root(self) -> Path | None:
+        """Where the engine keeps images, if that is a folder of this machine."""
 
     def build(self, request: ImageBuild) -> None:
         """Build without network; raises UnavailableError ENGINE_FAILED with the last log lines."""

@@ -12,7 +12,7 @@ import shutil
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -24,6 +24,8 @@ from tic_manifest.ports import Progress, Store
 
 KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
 ARCHITECTURES = {"amd64": "amd64", "arm64": "arm64", "386": "i386", "ppc64le": "ppc64el", "s390x": "s390x"}
+"""OCI's names of architectures to Debian's."""
+OCI_NAMES = {debian: oci for oci, debian in ARCHITECTURES.items()}
 _DEFAULT = {"": "http://deb.debian.org/debian", "-security": "http://deb.debian.org/debian-security"}
 _POCKETS = ("", "-updates", "-security")
 _TARGETS = "$(REPO_URI)|$(RELEASE)|$(COMPONENT)|$(ORIGIN)"
@@ -32,7 +34,9 @@ _POLL_SECONDS = 0.3
 _Advance = Callable[[int], None]
 
 
-def resolve(debian: Debian, architecture: str, store: Store, progress: Progress) -> DebianRoot:
+def resolve(
+    debian: Debian, architecture: str, store: Store, progress: Progress, environment: Mapping[str, str]
+) -> DebianRoot:
     """Every package of the root by version and hash, each in the store.
 
     Raises UnavailableError TOOL_MISSING, NETWORK, or RESOLVE with apt's own words.
@@ -41,7 +45,7 @@ def resolve(debian: Debian, architecture: str, store: Store, progress: Progress)
     arch = ARCHITECTURES.get(architecture, architecture)
     with (
         tempfile.TemporaryDirectory(prefix="tic-apt-") as folder,
-        _apt(Path(folder), debian.suite, arch) as apt,
+        _apt(Path(folder), debian.suite, arch, environment) as apt,
     ):
         progress.say(f"debian {debian.suite}: reading the package lists")
         apt.call("NETWORK", "apt-get", "-q", "update")
@@ -68,9 +72,9 @@ def _locked(path: Path, store: Store) -> LockedFile:
 class _Apt:
     """apt with its own state, cache and sources below `folder`."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, environment: Mapping[str, str]) -> None:
         self.folder = folder
-        self._env = {**os.environ, "APT_CONFIG": str(folder / "apt.conf"), "LC_ALL": "C"}
+        self._env = {**environment, "APT_CONFIG": str(folder / "apt.conf"), "LC_ALL": "C"}
 
     def call(self, code: str, *argv: str) -> str:
         """Run to the end; the standard output. Raises UnavailableError with apt's words."""
@@ -120,13 +124,15 @@ def _install(wanted: Sequence[str], *options: str) -> list[str]:
 
 
 @contextmanager
-def _apt(folder: Path, suite: str, arch: str) -> Iterator[_Apt]:
+def _apt(
+    folder: Path, suite: str, arch: str, environment: Mapping[str, str]
+) -> Iterator[_Apt]:
     for name in ("state/lists/partial", "cache/archives/partial", "parts"):
         (folder / name).mkdir(parents=True)
     (folder / "status").touch()
     (folder / "apt.conf").write_text(_configuration(folder, arch))
     (folder / "sources.list").write_text(_sources(suite))
-    yield _Apt(folder)
+    yield _Apt(folder, environment)
 
 
 def _configuration(folder: Path, arch: str) -> str:

@@ -74,6 +74,11 @@ class ContainerEngine:
             kernel=str(info.get("KernelVersion", "")), engine=self.describe(),
         )  # fmt: skip
 
+    def data_root(self) -> Path | None:
+        """Where the engine keeps images, if that is a folder of this machine."""
+        path = Path(str(self._client.info().get("DockerRootDir") or "/nowhere"))
+        return path if path.is_dir() else None
+
     def build(self, request: ImageBuild) -> None:
         """Build without network; raises UnavailableError ENGINE_FAILED or DISK_FULL with the last log lines."""
         _ = self._client

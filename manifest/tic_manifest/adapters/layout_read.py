@@ -2,28 +2,34 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
 from tic_manifest.adapters.layout import LayoutSource
 from tic_manifest.adapters.store import hash_file
 from tic_manifest.errors import RefusedError, TicError
 from tic_manifest.formats.canonical import digest_of
-from tic_manifest.formats.oci import Kind, kind_of, parse_config, parse_index, parse_manifest
+from tic_manifest.formats.oci import kind_of, parse_config, parse_index, parse_manifest
 from tic_manifest.model.base import Digest
-from tic_manifest.model.oci import ATTESTATION_KIND
+from tic_manifest.model.oci import ATTESTATION_KIND, Kind
+from tic_manifest.ports import Built
 
 
-@dataclass(frozen=True, kw_only=True)
-class Built:
-    """An image in a layout, by its digests. `index_digest` is None where index.json names the image directly."""
+class LayoutReader:
+    """`ports.Layouts`."""
 
-    index_digest: Digest | None
-    platform_digest: Digest
-    config_digest: Digest
-    layers: tuple[Digest, ...]
-    labels: dict[str, str]
-    platform: str
+    def read(self, layout: Path) -> Built:
+        """The one image of a layout; see `read_built`."""
+        return read_built(layout)
+
+    def whole(self, layout: Path, digest: Digest) -> Built | None:
+        """The image of a digest, when every byte of it is there as its digests say."""
+        try:
+            built = read_built(layout, digest)
+        except TicError:
+            return None
+        blobs = layout / "blobs" / "sha256"
+        good = all(_holds(blobs / one.removeprefix("sha256:"), one) for one in built.layers)
+        return built if good else None
 
 
 def read_built(root: Path, digest: Digest | None = None) -> Built:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import subprocess
 import tempfile
@@ -32,8 +31,8 @@ _LINES = 12
 class UvResolver:
     """`ports.Resolver` with uv; `settings` are this machine's pip's."""
 
-    def __init__(self, settings: PipSettings, progress: Progress) -> None:
-        self._settings, self._progress = settings, progress
+    def __init__(self, settings: PipSettings, progress: Progress, environment: Mapping[str, str]) -> None:
+        self._settings, self._progress, self._environment = settings, progress, environment
 
     def check(self, python: Python) -> None:
         """Refuse what can be no requirement, before anything is downloaded. Raises PersonError RECIPE."""
@@ -98,7 +97,7 @@ class UvResolver:
                 ],
             )
             argv = self._argv(place, python, target, options)
-            env = {**os.environ, **self._settings.uv_environment(extra), "UV_NO_PROGRESS": "1"}
+            env = {**self._environment, **self._settings.uv_environment(extra), "UV_NO_PROGRESS": "1"}
             done = subprocess.run(argv, env=env, capture_output=True, text=True, cwd=folder, check=False)
             if done.returncode:
                 raise _no_solution(done.stderr)

@@ -16,6 +16,7 @@ from tic_manifest.ports import Store
 
 CHUNK = 1 << 20
 _READ_ONLY = 0o444
+_NO_LINK = {errno.EXDEV, errno.EPERM, errno.EMLINK, errno.EOPNOTSUPP}
 
 
 class FileStore:
@@ -54,6 +55,21 @@ class FileStore:
         with path.open("rb") as stream:
             return self.put(stream, expected=expected)
 
+    def place(self, digest: Digest, target: Path, name: str) -> None:
+        """Make a stored file appear at `target`, read-only: a hard link, or a copy across file systems.
+
+        Raises UnavailableError BLOB_MISSING that names the file when it is absent.
+        """
+        source = required(self, digest, name)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            os.link(source, target)
+        except OSError as error:
+            if error.errno not in _NO_LINK:
+                raise _disk_error(error, target.parent) from error
+            shutil.copyfile(source, target)
+            os.chmod(target, _READ_ONLY)
+
     def _place(self, digest: Digest) -> Path:
         return self.root / "sha256" / digest.removeprefix("sha256:")
 
@@ -67,18 +83,6 @@ def required(store: Store, digest: Digest, name: str) -> Path:
             remedy="run tic-manifest lock again: it fetches what is missing",
         )  # fmt: skip
     return path
-
-
-def place(source: Path, target: Path) -> None:
-    """Make a stored file appear under another name: a hard link, or a copy across file systems."""
-    target.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        os.link(source, target)
-    except OSError as error:
-        if error.errno not in {errno.EXDEV, errno.EPERM, errno.EMLINK, errno.EOPNOTSUPP}:
-            raise
-        shutil.copyfile(source, target)
-        os.chmod(target, _READ_ONLY)
 
 
 def hash_file(path: Path) -> Digest:

@@ -18,7 +18,7 @@ from tic_manifest.stages.session import Session
 
 if TYPE_CHECKING:
     from tic_manifest.cli.app import Settings
-    from tic_manifest.ports import Engine
+    from tic_manifest.ports import Engine, Roots, SourceGit
     from tic_manifest.stages.workers import Bench
 
 DEFAULT_WORK = ".tic"
@@ -68,6 +68,23 @@ def engine(ctx: click.Context) -> Engine:
     from tic_manifest.adapters.engine import ContainerEngine
 
     return ContainerEngine(os.environ.get("DOCKER_HOST") or None, progress(ctx))
+
+
+def roots(ctx: click.Context) -> Roots:
+    """Bases: images by digest, and roots made from Debian packages."""
+    from tic_manifest.adapters.debian import DebianBuilder
+    from tic_manifest.adapters.roots import AnyRoots
+
+    return AnyRoots(DebianBuilder(engine(ctx), progress(ctx), os.environ))
+
+
+def git_for(work: WorkFolder) -> Callable[[str, str], SourceGit]:
+    """Name and URL of a repository to its mirror in the work folder's store."""
+    from tic_manifest.adapters.forge_map import read_forge_map
+    from tic_manifest.adapters.git import GitStore
+    from tic_manifest.adapters.git_run import GitRunner
+
+    return GitStore(work.root / "store", GitRunner(os.environ), read_forge_map(os.environ)).mirror
 
 
 def version() -> str:

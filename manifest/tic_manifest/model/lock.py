@@ -13,6 +13,9 @@ from tic_manifest.model.base import Digest, GitCommit, GitTree, Name, Sha256Hex,
 
 SCHEMA = "tic/lock/v1"
 
+EPOCH = 1577836800
+"""2020-01-01T00:00:00Z: what every later time in wheels and layers becomes (SOURCE_DATE_EPOCH)."""
+
 
 class Submodule(Value):
     """A gitlink of the head's tree."""
