@@ -6,9 +6,10 @@ import re
 
 from tic_manifest.render.escape import printable
 
-_PLAIN_CODE = re.compile(r"[A-Za-z0-9 ./,:;=+@#%(){}\[\]\"'?!^$~_*-]+")
-"""Characters that mean nothing inside a code span, in a table cell or out of it."""
-_MARKUP = re.compile(r"[\\`*_{}\[\]()<>|~!&+=-]")
+_PLAIN_CODE = re.compile(r"[^`|\\<>&]+")
+"""Text in which no character means anything inside a code span, in a table cell or out of it."""
+_MARKUP = re.compile(r"[\\`*\[\]<>|~&]|(?<!\w)_|_(?!\w)|^\s*[#+=-]|^\s*\d+[.)]")
+"""What can start markup: anywhere, beside a word, at the start of a line."""
 
 
 def code(text: str) -> str:
@@ -24,11 +25,14 @@ def code(text: str) -> str:
 
 def prose(text: str) -> str:
     """A sentence: every character that could be markup as an entity; `@name` and `#1` notify nobody."""
-    shown = _MARKUP.sub(lambda one: f"&#{ord(one[0])};", printable(text).replace("\t", " "))
+    shown = _MARKUP.sub(_inert, printable(text).replace("\t", " ").strip())
     shown = re.sub(r"(?<=[Hh][Tt][Tt][Pp]):(?=//)|(?<=[Hh][Tt][Tt][Pp][Ss]):(?=//)", "&#58;", shown)
     shown = re.sub(r"\b([Ww][Ww][Ww])\.", r"\1&#46;", shown)
-    shown = re.sub(r"^(\s*)(\d+)\.", r"\1\2&#46;", shown)
-    return re.sub(r"(?<!&)([@#])(?=\w)", r"\1<!-- -->", shown).strip() or "(empty)"
+    return re.sub(r"(?<!&)([@#])(?=\w)", r"\1<!-- -->", shown) or "(empty)"
+
+
+def _inert(found: re.Match[str]) -> str:
+    return "".join(one if one.isalnum() or one.isspace() else f"&#{ord(one)};" for one in found[0])
 
 
 def row(cells: list[str]) -> str:

@@ -148,7 +148,7 @@ def of_checks(context: Context, ids: Iterable[str], *lines: str) -> Entry:
         return said("unverified: out of scope", *lines)
     counted = [one for one in found if one.state is State.REQUIRED]
     worst = min(counted, key=lambda one: _ORDER.index(one.status)).status
-    return said(WORDS[worst], *(summary(one) for one in found), *lines)
+    return said(WORDS[worst], *(summary(context, one) for one in found), *lines)
 
 
 def of_status(check: Check, codes: str, lines: tuple[str, ...]) -> Entry:
@@ -164,10 +164,11 @@ def of_status(check: Check, codes: str, lines: tuple[str, ...]) -> Entry:
     return said(f"{words}: {reason}" if reason and check.status is not Status.PASS else words, *lines)
 
 
-def summary(check: Check) -> str:
-    """A check on one line: id, status, reason."""
+def summary(context: Context, check: Check) -> str:
+    """A check on one line: id, status, and its reason or the codes that say it."""
     status = "unverified" if check.state is State.OUT_OF_SCOPE else WORDS[check.status]
-    return f"{check.id}: {status}" + (f" ({check.reason})" if check.reason else "")
+    why = check.reason or _codes(context, check)
+    return f"{check.id}: {status}" + (f" ({why})" if why and check.status is not Status.PASS else "")
 
 
 def _codes(context: Context, check: Check) -> str:

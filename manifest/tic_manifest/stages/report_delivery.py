@@ -28,7 +28,7 @@ from tic_manifest.stages.report_context import (
     of_checks,
     rows_of,
 )
-from tic_manifest.stages.report_identity import holders, loaded, specializations
+from tic_manifest.stages.report_identity import holders, loaded, specializations, sums
 from tic_manifest.stages.report_scope import approval, image_digests
 
 HEAD = ("Deliverable", "Review / source identity", "Build or acceptance evidence")
@@ -124,7 +124,14 @@ def _build_command(context: Context) -> str:
 
 def _jit(context: Context) -> list[str]:
     entry = specializations(context)
-    return [f"JIT: {line}" for line in entry.lines] or [f"JIT inputs: {entry.text}"]
+    compilers = [line for line in entry.lines if ": compiler " in line]
+    made = len(entry.lines) - len(compilers)
+    if not entry.lines:
+        return [f"JIT inputs: {entry.text}"]
+    return [
+        f"JIT specializations: {made} lines above under their name",
+        *(f"JIT: {one}" for one in compilers),
+    ]
 
 
 def _installed(context: Context) -> list[str]:
@@ -156,14 +163,14 @@ def _image_evidence(context: Context) -> Entry:
 
 
 def _role(context: Context, role: str) -> list[str]:
+    """What the real worker imported and mapped, in sums; each file stands under its identity above."""
     row = context.image_row
     artifacts = row.trainer if role == "trainer" else row.rollout
-    entry = loaded(context, role)
-    seen = [f"{role} imports / libraries: {line}" for line in entry.lines]
+    seen = [f"{role} imports / libraries: {line}" for line in sums(context, role)]
     return [
         *(f"{role} observation: {artifact_line(one)}" for one in artifacts),
         *holders(context, role),
-        *(seen or [f"{role} worker imports / libraries: {entry.text}"]),
+        *(seen or [f"{role} worker imports / libraries: {loaded(context, role).text}"]),
     ]
 
 
@@ -196,9 +203,9 @@ def _recipe(context: Context) -> Row:
     row = context.recipe_row
     source = said(
         f"approval: {approval(context).text}",
-        f"script SHA: {artifact_line(row.script)}",
-        f"resolved config: {artifact_line(row.resolved)}",
-        f"acceptance checklist: {artifact_line(row.checklist)}",
+        f"script SHA: recipe digest {row.script.digest}",
+        f"resolved config: {row.resolved.digest}",
+        f"acceptance checklist: {row.checklist.digest}",
         *approval(context).lines,
     )
     lines = [

@@ -22,6 +22,7 @@ UPGRADE_HEAD = (
     "Decision",
 )
 HEAD = ("Gate", "Command / artifact", "Result and count", "Scope limitation")
+NO_CLAIM = "nothing is claimed beyond the result"
 Pair = tuple[Comparison, ValidationStatus | None]
 Row = tuple[str, tuple[Entry, ...]]
 
@@ -124,7 +125,7 @@ def gates(context: Context) -> Grid:
 
 def _gate(label: str, context: Context, check_id: str) -> Row:
     nothing = not_run("no command and no artifact")
-    return label, (nothing, of_check(context, check_id), said("nothing is claimed beyond the result"))
+    return label, (nothing, of_check(context, check_id), said(NO_CLAIM))
 
 
 def _layouts(context: Context) -> Row:
@@ -152,7 +153,8 @@ def _backward(context: Context) -> Row:
         if run.role == "trainer"
     ]
     result = of_check(context, "acceptance.backward", *lines)
-    limit = said("recorded by the worker, not compared with an independent reference")
+    told = "recorded by the worker, not compared with an independent reference" if lines else NO_CLAIM
+    limit = said(told)
     return "Real backward/update", (listed(commands, not_run("no trainer was run")), result, limit)
 
 

@@ -42,6 +42,27 @@ def loaded(context: Context, role: str = "") -> Entry:
     return listed(lines, not_run(_why_unobserved(context, role)))
 
 
+def sums(context: Context, role: str) -> list[str]:
+    """Per observed run: share of mapped bytes with an owner, native files, modules, failed imports."""
+    lines = []
+    for name in _runs(context, role):
+        data = context.observations[name]
+        natives = [row for row in rows_of(data, "files") if isinstance(row.get("elf"), dict)]
+        modules = {
+            compact(one.get("name")) for view in rows_of(data, "inside") for one in rows_of(view, "modules")
+        }
+        lines += [_share(name, data), f"run {name}: {len(natives)} native files, {len(modules)} modules"]
+        lines += [f"run {name}: {one}" for one in _broken(data)]
+    return lines
+
+
+def _broken(data: dict[str, JsonValue]) -> list[str]:
+    """Modules that are installed and whose import failed without ending the worker."""
+    rows = [row for view in rows_of(data, "imports") for row in rows_of(view, "broken")]
+    told = [f"import failed: {compact(row.get('module'))} in {compact(row.get('importer'))}" for row in rows]
+    return list(dict.fromkeys(told))
+
+
 def _runs(context: Context, role: str) -> list[str]:
     return [name for name in context.observations if role in ("", context.dossier.runs[name].role)]
 

@@ -52,7 +52,7 @@ def _each(sides: Sides, what: str, read: object) -> Entry:
         (side, read(record) if record is not None and callable(read) else None) for side, record in sides
     ]
     if all(value is None for _, value in values):
-        return unknown(f"the records of both sides name no {what.removeprefix('a ').removeprefix('the ')}")
+        return unknown(f"the records of both sides do not name {what}")
     return said("", *(f"{side}: {compact(value)}" for side, value in values))
 
 

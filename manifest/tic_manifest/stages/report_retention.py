@@ -6,6 +6,7 @@ from typing import Any
 
 import yaml
 
+from tic_manifest.model.codes import lookup
 from tic_manifest.model.delivery import ValidationStatus
 from tic_manifest.model.document import Entry, Listing, Section, facts, listed, not_run, said
 from tic_manifest.model.recipe import Comparison
@@ -44,7 +45,7 @@ def _superseded(context: Context) -> Entry:
     if old is None:
         return said("none: the delivery manifest is the first of its image")
     return said(
-        "the earlier delivery manifest is history; the reason is that its evidence or approval changed",
+        "the earlier delivery manifest is history; reason unknown: none is recorded",
         f"superseded delivery manifest digest: {old}",
         f"correcting delivery manifest digest: {digest}",
     )
@@ -59,8 +60,9 @@ def _checkpoints(context: Context) -> Entry:
 
 def _location(context: Context) -> Entry:
     total = sum(len(data) for data in context.dossier.files.values())
+    there = "attached to the image by digest" if context.attached else "in the work folder, not attached"
     return said(
-        f"{total} bytes of evidence, attached to the image by digest; no budget is named by the recipe",
+        f"{total} bytes of evidence, {there}; no budget is named by the recipe",
         f"platform manifest digest: {context.image.platform_digest}",
     )
 
@@ -70,17 +72,24 @@ def remaining(context: Context) -> Section:
     gaps = [one for one in context.required if one.status is not Status.PASS]
     block = facts(
         "",
-        ("Concrete gaps", listed([summary(one) for one in gaps], said("none among the required checks"))),
+        (
+            "Concrete gaps",
+            listed([summary(context, one) for one in gaps], said("none among the required checks")),
+        ),
         ("Delivery gaps (files without an owner)", delivery_gaps(context)),
         ("Smallest next experiment", _next(context)),
         ("Production hooks / config restored", of_check(context, "acceptance.restored")),
         ("Raw evidence kept", _raw(context)),
-        (
-            "Historical or partial results",
-            said("none is upgraded: every result above is of this platform manifest"),
-        ),
+        ("Historical or partial results", _historical(context)),
     )
     return Section(heading="Remaining work", blocks=(block,))
+
+
+def _historical(context: Context) -> Entry:
+    """Evidence of another lock, image or run is stale; this check says whether there is any."""
+    check = context.check("delivery.bound")
+    lines = [summary(context, check)] if check else []
+    return said("never upgraded: what is not bound to this platform manifest counts for nothing", *lines)
 
 
 def _next(context: Context) -> Entry:
@@ -90,7 +99,7 @@ def _next(context: Context) -> Entry:
     if not open_rows:
         return said("none: no finding is open")
     first: Finding = min(open_rows, key=lambda one: order.index(one.status))
-    todo = first.remedy or f"tic-manifest explain {first.code}"
+    todo = first.remedy or lookup(first.code).remedy
     return said("", f"{first.code} {first.subject}: {first.what}", f"to do: {todo}")
 
 

@@ -38,18 +38,18 @@ def _outcome(context: Context, outcome: Outcome) -> Facts:
     return facts(
         "",
         ("Outcome for the requested scope", said(outcome.value)),
-        ("Reasons", _rows(open_rows, said("every required check is pass"))),
-        ("Requested scope", _rows(context.required, not_run("no check is required"))),
+        ("Reasons", _rows(context, open_rows, said("every required check is pass"))),
+        ("Requested scope", listed([one.id for one in context.required], not_run("no check is required"))),
     )
 
 
-def _rows(checks: list[Check], empty: Entry) -> Entry:
-    return listed([summary(one) for one in checks], empty)
+def _rows(context: Context, checks: list[Check], empty: Entry) -> Entry:
+    return listed([summary(context, one) for one in checks], empty)
 
 
 def _measured(context: Context) -> Facts:
     records = context.records
-    samples = [f"run {name}: {len(record.lengths)} requests" for name, record in records.items()]
+    samples = [f"run {name}: requests: {len(record.lengths)}" for name, record in records.items()]
     dtypes = [f"run {name}: {record.dtype} scores" for name, record in records.items()]
     return facts(
         "",
@@ -101,9 +101,8 @@ def _updates(context: Context) -> Entry:
 
 def _untested(context: Context) -> Entry:
     rows = [one for one in context.judged.checks if one.status is Status.NOT_RUN]
-    return _rows(
-        rows + [one for one in context.out_of_scope if one not in rows], said("none: every check was run")
-    )
+    rows += [one for one in context.out_of_scope if one not in rows]
+    return _rows(context, rows, said("none: every check was run"))
 
 
 def _checklist(context: Context) -> Facts:
@@ -112,8 +111,8 @@ def _checklist(context: Context) -> Facts:
         "Human-approved acceptance checklist",
         ("Acceptance checklist", said("", artifact_line(row.checklist))),
         ("Approval", approval(context)),
-        ("Required checks", _rows(context.required, not_run("no check is required"))),
-        ("Out-of-scope checks (unverified)", _rows(context.out_of_scope, said("none"))),
+        ("Required checks", _rows(context, context.required, not_run("no check is required"))),
+        ("Out-of-scope checks (unverified)", _rows(context, context.out_of_scope, said("none"))),
         ("Recipe revision", said("", f"recipe digest: {row.script.digest}")),
         ("Two-update stop condition", of_check(context, "status.theta0_2")),
         ("Quality coverage", of_check(context, "status.quality")),
@@ -278,7 +277,7 @@ def _lengths(context: Context) -> Entry:
         valid = [sum(row) for row in record.mask]
         if valid:
             span = f"{min(valid)} to {max(valid)} valid tokens"
-            lines.append(f"run {name}: {len(valid)} requests, {span}, {sum(valid)} in all")
+            lines.append(f"run {name}: requests: {len(valid)}; {span} each, {sum(valid)} in all")
     return listed(lines, no_record(context, "lengths"))
 
 

@@ -139,7 +139,7 @@ def _decision(context: Context) -> Facts:
     return facts(
         "",
         ("Proxy upgrade decision", _upgrade(context)),
-        ("Later training gates", listed([summary(one) for one in later], said("none is open"))),
+        ("Later training gates", listed([summary(context, one) for one in later], said("none is open"))),
     )
 
 
@@ -147,7 +147,7 @@ def _upgrade(context: Context) -> Entry:
     """Escalation needs every forward comparison at pass; anything else blocks it."""
     wanted = [f"validation.{row.id}" for row, _ in context.compared()]
     found = [context.check(name) for name in wanted]
-    blocking = [summary(one) for one in found if one is not None and one.status is not Status.PASS]
+    blocking = [summary(context, one) for one in found if one is not None and one.status is not Status.PASS]
     if not found:
         return said("no escalation: no forward comparison was asked for")
     if blocking or None in found:
