@@ -26,10 +26,11 @@ def isolated() -> dict[str, str]:
 
 
 class Bare:
-    """A bare repository, read only."""
+    """A bare repository, read only. Its refs are read once: make a new value for every request."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self._refs: dict[str, str] | None = None
 
     def git(self, *argv: str) -> tuple[int, str]:
         """Exit status and standard output of a git command."""
@@ -45,12 +46,15 @@ class Bare:
 
     def default_branch(self) -> str:
         """The branch that HEAD names."""
-        return self.git("symbolic-ref", "--short", "HEAD")[1].strip() or "main"
+        return (self.path / "HEAD").read_text().strip().removeprefix("ref: refs/heads/") or "main"
 
     def refs(self, prefix: str) -> dict[str, str]:
-        """Full ref names below a prefix, each with its commit, in order of name."""
-        out = self.git("for-each-ref", "--format=%(refname) %(objectname)", prefix)[1]
-        return dict(line.split(" ") for line in out.splitlines())
+        """Full ref names at or below a prefix, each with its object, in order of name; read once."""
+        if self._refs is None:
+            out = self.git("for-each-ref", "--format=%(refname) %(objectname)")[1]
+            self._refs = dict(line.split(" ") for line in out.splitlines())
+        below = prefix.rstrip("/") + "/"
+        return {ref: sha for ref, sha in self._refs.items() if ref == prefix or ref.startswith(below)}
 
     def merges(self, base: str, head: str) -> bool | None:
         """Whether the two commits merge without conflict; None where git cannot say."""

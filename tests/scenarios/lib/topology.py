@@ -208,6 +208,19 @@ class Repo:
         self.facts.setdefault("pulls", {})[str(number)] = told | facts
         return number
 
+    def pulls(self, numbers: Iterable[int], head: str, base: str = "main") -> None:
+        """Many pull requests of one branch in one go."""
+        first, *rest = numbers
+        self.pull(first, head, base)
+        sha = self.tip(head)
+        self.git(
+            "update-ref",
+            "--stdin",
+            stdin="".join(f"update refs/pull/{one}/head {sha}\n" for one in rest).encode(),
+        )
+        told = self.facts["pulls"][str(first)]
+        self.facts["pulls"] |= {str(one): told | {"title": f"Change {one}"} for one in rest}
+
     def _fork_point(self, base: str, head: str) -> str:
         try:
             return self.git("merge-base", base, head)
