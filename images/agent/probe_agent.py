@@ -7,6 +7,10 @@ In a worker: `inside_snapshot(out_dir, label)` and `wait_at_mark(out_dir, "ready
 
 from __future__ import annotations
 
+import sys
+
+MODULES_BEFORE = frozenset(sys.modules)
+
 import _imp
 import argparse
 import array
@@ -35,6 +39,8 @@ import types
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Callable, Deque, Dict, Iterable, Iterator, List, NamedTuple, Optional, Set, Tuple
+
+AGENT_MODULES = tuple(sorted(set(sys.modules) - MODULES_BEFORE))
 
 
 # --- base ---
@@ -183,9 +189,9 @@ def digest_path(path: str, algorithm: str = "sha256") -> str:
 def write_json(path: str, value: Json) -> None:
     """Write whole or not at all: a temporary beside the target, synced, renamed over it."""
     temporary = "%s.tmp.%d" % (path, os.getpid())
-    data = json.dumps(value, sort_keys=True, ensure_ascii=True, indent=1, allow_nan=False) + "\n"
-    with open(temporary, "w", encoding="ascii") as stream:
-        stream.write(data)
+    data = json.dumps(value, sort_keys=True, ensure_ascii=True, separators=(",", ":"), allow_nan=False) + "\n"
+    with open(temporary, "wb") as stream:  # no codec is looked up: that would import one
+        stream.write(data.encode("utf-8"))
         stream.flush()
         os.fsync(stream.fileno())
     os.replace(temporary, path)
@@ -253,6 +259,77 @@ def _step(root: str, parts: List[str], done: List[str]) -> bool:
         del done[:]
     parts.extend([part for part in target.split("/") if part][::-1])
     return True
+
+
+# --- import_causes ---
+# Why a module that is on disk was not loaded: often because something that it needs is not installed.
+
+MAX_DEPTH = 4
+MAX_FILES = 200
+
+
+def needed_imports(tree: ast.Module, name: str, is_package: bool) -> Iterator[str]:
+    """Full names of what loading a module always imports: at top level, or in a `try` that raises again."""
+    queue: List[ast.stmt] = list(tree.body)
+    while queue:
+        node = queue.pop(0)
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = from_name(node, name, is_package)
+            if base:
+                yield base
+        elif isinstance(node, (ast.With, ast.Try)) and (isinstance(node, ast.With) or raises_again(node)):
+            queue[:0] = node.body
+
+
+def raises_again(node: ast.Try) -> bool:
+    """A `try` with a handler that may raise: what it imports is needed after all."""
+    return any(isinstance(part, ast.Raise) for handler in node.handlers for part in ast.walk(handler))
+
+
+def from_name(node: ast.ImportFrom, importer: str, is_package: bool) -> Optional[str]:
+    """The module of a `from … import`, made absolute; None when it leaves the package."""
+    if not node.level:
+        return node.module
+    parts = importer.split(".")
+    keep = len(parts) - node.level + (1 if is_package else 0)
+    return ".".join(parts[:keep] + ([node.module] if node.module else [])) if keep > 0 else None
+
+
+def parse_source(path: str) -> Optional[ast.Module]:
+    """Syntax tree of a source file; None for what cannot be read or parsed."""
+    try:
+        return ast.parse(read_file(path, 4 << 20))
+    except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+
+
+class Causes:
+    """Follows what a module needs until something is not installed."""
+
+    def __init__(self, root: str, loaded: Set[str], locate: Callable[[str], Optional[str]]) -> None:
+        self.root = root
+        self.loaded = loaded
+        self.locate = locate
+        self.seen: Set[str] = set()
+
+    def absent_below(self, name: str, path: str, depth: int = 0) -> Optional[str]:
+        """First module that loading `name` needs and that is neither loaded nor on disk; None without one."""
+        if not path.endswith(".py") or depth > MAX_DEPTH or path in self.seen or len(self.seen) > MAX_FILES:
+            return None
+        self.seen.add(path)
+        tree = parse_source(self.root + path)
+        if tree is None:
+            return None
+        for needed in needed_imports(tree, name, path.endswith("/__init__.py")):
+            if needed in self.loaded:
+                continue
+            there = self.locate(needed)
+            below = needed if there is None else self.absent_below(needed, there, depth + 1)
+            if below is not None:
+                return below
+        return None
 
 
 # --- elf ---
@@ -772,6 +849,7 @@ class Swallowed:
         self.disk = Disk(root, inside)
         self.broken = {b["module"]: b for b in broken if b["module"]}
         self.budget = Budget(seconds)
+        self._import_lines: Dict[str, Set[int]] = {}
         self.report: Json = {"broken": [], "absent": [], "scanned": 0, "not_scanned": 0, "errors": []}
 
     def run(self) -> Json:
@@ -817,16 +895,31 @@ class Swallowed:
         lacking = next(
             (self.broken[p] for p in _prefixes(target) if p in self.broken and p not in self.loaded), None
         )
+        if lacking is not None and not self._real(module["file"], guarded.line):
+            return True
         if lacking is not None:
             self.report["broken"].append(dict(row, path=lacking["path"], missing=lacking["missing"]))
             return False
         if guarded.where != "module":
             return True
         there = self.disk.locate(target)
-        kind = "broken" if there else "absent"
-        if len(self.report[kind]) < 2000:
-            self.report[kind].append(dict(row, path=clean(there), missing=[]) if there else row)
+        below = target if there is None else self._cause(target, there)
+        kind = "broken" if below is None else "absent"
+        if len(self.report[kind]) < 2000 and self._real(module["file"], guarded.line):
+            extra = {"path": clean(there), "missing": []} if below is None else {"because": clean(below)}
+            self.report[kind].append(dict(row, **extra))
         return False
+
+    def _cause(self, target: str, path: str) -> Optional[str]:
+        return Causes(self.root, self.loaded, self.disk.locate).absent_below(target, path)
+
+    def _real(self, path: str, line: int) -> bool:
+        """True when an import statement really stands there (and no text that looks like one)."""
+        if path not in self._import_lines:
+            tree = parse_source(self.root + path)
+            nodes = [n for n in ast.walk(tree) if isinstance(n, (ast.Import, ast.ImportFrom))] if tree else []
+            self._import_lines[path] = {n.lineno for n in nodes}
+        return line in self._import_lines[path]
 
 
 def _prefixes(name: str) -> List[str]:
@@ -1277,7 +1370,8 @@ class Analysis:
         report["owner_errors"] = owners.errors[:100]
         report["mounts"] = self.mounts()
         report["preload"] = self.preload()
-        report["imports"] = [attempt(self.imports, view, owners) for view in report["inside"]]
+        views = [view for view in report["inside"] if view["modules"]]
+        report["imports"] = [attempt(self.imports, view, owners) for view in views]
 
     def search_path(self) -> List[str]:
         """Import paths of every inside view, and the site folders that mapped files lie in."""
@@ -1362,9 +1456,8 @@ class Analysis:
 
     def other_owner(self, path: str) -> List[Json]:
         """Files of the run itself: agent and worker programs, inputs, outputs, JIT artifacts."""
-        for folder, kind in self.own_folders.items():
-            if path == folder or path.startswith(folder.rstrip("/") + "/"):
-                return [{"kind": kind}]
+        if path == "/etc/ld.so.cache":
+            return [{"kind": "generated", "name": "libc-bin", "by": "ldconfig"}]
         for row in self.report["jit"]["artifacts"]:
             if row["path"] == path:
                 return [
@@ -1373,6 +1466,9 @@ class Analysis:
         for place in self.report["jit"]["places"]:
             if path.startswith(place["path"] + "/"):
                 return [{"kind": "jit", "family": place["family"], "origin": "unknown", "record": "unhashed"}]
+        for folder, kind in self.own_folders.items():
+            if path == folder or path.startswith(folder.rstrip("/") + "/"):
+                return [{"kind": kind}]
         return []
 
     def own_files(self, owners: Owners) -> None:
@@ -1465,32 +1561,34 @@ class Analysis:
 
 
 def ownership(report: Json, processes: List[Json]) -> Json:
-    """Share of the mapped file bytes of these processes that have an owner; every orphan by name."""
+    """Share of the mapped file bytes of these processes that have an owner; every orphan by name.
+
+    Memory that only looks like a file (memfd, shared memory) is counted apart.
+    """
+    pids = {p["pid"] for p in processes}
     sizes: Dict[int, int] = {}
-    for process in processes:
-        for row in process.get("mapped", []):
-            sizes[row["file"]] = max(sizes.get(row["file"], 0), row["bytes"])
-    for index, row in enumerate(report["files"]):
-        if row.get("late"):
-            sizes.setdefault(index, row["late_bytes"])
+    for row in [r for p in processes for r in p["mapped"]] + [
+        r for r in report["appeared"] if r["pid"] in pids
+    ]:
+        sizes[row["file"]] = max(sizes.get(row["file"], 0), row["bytes"])
     kinds: Dict[str, Json] = {}
     orphans: List[Json] = []
     for index, size in sizes.items():
         row = report["files"][index]
         kind = row["owners"][0]["kind"] if row.get("owners") else "none"
         entry = kinds.setdefault(kind, {"files": 0, "bytes": 0})
-        entry["files"] += 1
-        entry["bytes"] += size
+        entry.update(files=entry["files"] + 1, bytes=entry["bytes"] + size)
         if kind == "none":
             orphans.append({"path": row["path"], "bytes": size, "sha256": row.get("sha256")})
-    total = sum(sizes.values())
-    owned = total - sum(o["bytes"] for o in orphans)
+    runtime = kinds.pop("runtime", {"files": 0, "bytes": 0})
+    total = sum(k["bytes"] for k in kinds.values())
     orphans.sort(key=lambda o: (-o["bytes"], o["path"]))
     return {
         "mapped_bytes": total,
-        "owned_bytes": owned,
-        "files": len(sizes),
+        "owned_bytes": total - sum(o["bytes"] for o in orphans),
+        "files": sum(k["files"] for k in kinds.values()),
         "by_kind": kinds,
+        "runtime": runtime,
         "orphans": orphans,
     }
 
@@ -1605,6 +1703,7 @@ def anonymous_executable(mappings: Iterable[Mapping]) -> Json:
 
 SAMPLE = 64
 WINDOW = 8 << 20
+SCOUTS = 8
 WIDE = {"F32": 4, "F16": 2, "BF16": 2, "F64": 8, "I8": 1, "U8": 1, "F8_E4M3": 1, "F8_E5M2": 1}
 PAGE = os.sysconf("SC_PAGE_SIZE")
 PRESENT, SWAPPED, FILE_PAGE = 1 << 63, 1 << 62, 1 << 61
@@ -1722,11 +1821,24 @@ def sample_raw(path: str, count: int = 16) -> List[Sample]:
         os.close(fd)
 
 
+def policy_files(place: str) -> List[str]:
+    """The file itself, or the files of a folder and of the folders in it, in order of name."""
+    if not os.path.isdir(place):
+        return [place]
+    found: List[str] = []
+    for base, folders, names in os.walk(place):
+        folders.sort()
+        if base != place:
+            del folders[:]
+        found += [os.path.join(base, name) for name in sorted(names)]
+        if len(found) > 10_000:
+            break
+    return found
+
+
 def read_policy(folder: str) -> Tuple[List[Sample], Json]:
     """Samples of a checkpoint folder (or file), and what was read of it."""
-    names = sorted(os.listdir(folder))[:10_000] if os.path.isdir(folder) else [""]
-    files = [os.path.join(folder, n) if n else folder for n in names]
-    files = [f for f in files if f.endswith((".safetensors", ".bin", ".raw"))]
+    files = [f for f in policy_files(folder) if f.endswith((".safetensors", ".bin", ".raw"))]
     rows: List[Sample] = []
     others: List[Sample] = []
     report: Json = {"path": clean(folder), "files": [], "bytes": 0, "errors": []}
@@ -1742,7 +1854,7 @@ def read_policy(folder: str) -> Tuple[List[Sample], Json]:
                 {"path": clean(path), "size": s.st_size, "device_inode": [s.st_dev, s.st_ino]}
             )
             report["bytes"] += s.st_size
-        except (OSError, ValueError, KeyError, TypeError, struct.error) as error:
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, struct.error) as error:
             report["errors"].append(failure(error))
     # Linear weights may be repacked for the processor, embedding rows are not: they decide where they exist.
     samples = spread(rows, 48) + spread(others, len(rows) // 4) if rows else spread(others, 64)
@@ -1780,11 +1892,11 @@ def touched(pagemap: int, mapping: Mapping, private_only: bool) -> Iterator[Tupl
 
 
 class Search:
-    """One pass over the memory of one process; stops as soon as every sample is found."""
+    """Passes over the memory of one process: a few scouts first, all samples only where a scout was found."""
 
     def __init__(self, samples: List[Sample], budget: Budget) -> None:
-        self.left = {i: dict(s.forms) for i, s in enumerate(samples)}
-        self.total = len(samples)
+        self.samples = samples
+        self.left: Dict[int, Dict[str, bytes]] = {}
         self.found: Dict[int, str] = {}
         self.addresses: List[int] = []
         self.scanned = 0
@@ -1803,13 +1915,28 @@ class Search:
                     break
 
     def run(self, pid: int, mappings: List[Mapping]) -> None:
-        """Stream the process's own memory through `look`, windows overlapping by one sample."""
+        """Look for scouts; when one is found, for all samples in the same form, its region first."""
+        self.left = {i: dict(self.samples[i].forms) for i in spread(list(range(len(self.samples))), SCOUTS)}
+        self._pass(pid, mappings, 1)
+        if not self.found:
+            return
+        forms = set(self.found.values())
+        rest = [i for i in range(len(self.samples)) if i not in self.found]
+        self.left = {i: {n: f for n, f in self.samples[i].forms.items() if n in forms} for i in rest}
+        hit = self.addresses[0]
+        ordered = sorted(mappings, key=lambda m: not m.start <= hit < m.end)
+        self._pass(pid, ordered, len(self.samples))
+
+    def _pass(self, pid: int, mappings: List[Mapping], enough: int) -> None:
+        """Stream the process's own memory through `look`; end early when `enough` or half of all is found."""
         memory = os.open("/proc/%d/mem" % pid, os.O_RDONLY | os.O_CLOEXEC)
         pagemap = os.open("/proc/%d/pagemap" % pid, os.O_RDONLY | os.O_CLOEXEC)
         try:
             for mapping, private_only in candidates(mappings):
                 self._mapping(memory, pagemap, mapping, private_only)
-                if not self.left or self.cut:
+                if not self.left or self.cut or len(self.found) >= enough:
+                    return
+                if 2 * len(self.found) >= len(self.samples):
                     return
         finally:
             os.close(memory)
@@ -2293,6 +2420,7 @@ def process_view(pid: int) -> Json:
         "group": stat.group,
         "session": stat.session,
         "start_ticks": stat.start,
+        "started_ns": attempt(lambda: int(started_at(stat.start) * 1e9)),
         "argv": attempt(read_argv, pid),
         "exe": read_link(pid, "exe"),
         "cwd": read_link(pid, "cwd"),
@@ -2405,6 +2533,7 @@ class Tail:
 # The process tree below the supervisor over time: who appeared, as what, and what it mapped in passing.
 
 MAX_IMAGES = 16
+MAX_VIEWS = 512
 
 
 class Passing(NamedTuple):
@@ -2425,6 +2554,8 @@ class Watch:
         self.seen: Dict[Tuple[int, int], Json] = {}
         self.passing: Dict[Tuple[int, int], Dict[FileKey, Passing]] = {}
         self.gone: Set[FileKey] = set()
+        self.views: Dict[Tuple[int, int], Json] = {}
+        self.keep_views = True
         self.overflow = 0
         self._every = maps_every
         self._next_maps = 0.0
@@ -2477,6 +2608,8 @@ class Watch:
             groups = by_file(read_maps(stat.pid)[0])
         except OSError:
             return
+        if self.keep_views and len(self.views) < MAX_VIEWS:
+            self.views[(stat.pid, stat.start)] = attempt(process_view, stat.pid)
         known = self.passing.setdefault((stat.pid, stat.start), {})
         root = root_prefix(stat.pid)
         for key, segments in groups.items():
@@ -2486,6 +2619,14 @@ class Watch:
                     key, root, total, sum(s.size for s in segments if s.executable), self.seconds()
                 )
         self.gone.update(key for key in known if key not in groups)
+
+    def last_seen(self) -> List[Json]:
+        """Views of processes that no snapshot met, from the last poll; memory was not looked at."""
+        found = []
+        for view in self.views.values():
+            if "title" in view:
+                found.append(dict(view, maps=None, mapped=[], holder=None, exited=True, pid_reused=False))
+        return found
 
     def report(self) -> List[Json]:
         """Every process that was seen, in order of appearance."""
@@ -2578,7 +2719,9 @@ class Supervisor:
         """Until nothing of the tree is left; returns the pids that had to be ended after the worker."""
         while True:
             self._reap()
+            before = time.monotonic()
             alive = self.watch.poll()
+            pause = min(1.0, max(POLL, 40 * (time.monotonic() - before)))  # at most a fortieth of one core
             for mark in MARKS:
                 if mark not in self.reached and os.path.exists(os.path.join(self.out, mark)):
                     self._snapshot(mark)
@@ -2588,7 +2731,7 @@ class Supervisor:
             if reason is not None:
                 self.killed = reason if reason != "left_behind" else None
                 return self._end_tree() if reason == "left_behind" else self._end_tree() and []
-            time.sleep(POLL)
+            time.sleep(pause)
 
     def _over(self) -> Optional[str]:
         """Why the run must end now, or None."""
@@ -2606,6 +2749,7 @@ class Supervisor:
 
     def _snapshot(self, mark: str) -> None:
         self.reached[mark] = self.watch.seconds()
+        self.watch.keep_views = False
         processes = [self.observer.process(stat.pid) for stat in self.watch.tree()]
         took = round(self.watch.seconds() - self.reached[mark], 3)
         self.snapshots.append(
@@ -2734,13 +2878,34 @@ def agent_view() -> Json:
 def read_inside(out: str, notes: List[str]) -> List[Json]:
     """The views that workers wrote from inside; a broken one is a note, never a crash."""
     views: List[Json] = []
-    names = sorted(n for n in os.listdir(out) if n.startswith("inside-") and n.endswith(".json"))
+    names = [n for n in os.listdir(out) if n.startswith("inside-") and n.endswith(".json")]
+    names.sort(key=lambda n: (os.stat(os.path.join(out, n)).st_mtime_ns, n))
     for name in names[:256]:
         try:
             view = json.loads(read_file(os.path.join(out, name), 256 << 20))
             views.append(checked_view(view))
-        except (OSError, ValueError, KeyError, TypeError) as error:
+        except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
             notes.append("%s: %s" % (clean(name, 200), failure(error)))
+    return thinned(views)
+
+
+def thinned(views: List[Json]) -> List[Json]:
+    """Only the last view of a process keeps its module list; each says which modules were new in it."""
+    last: Dict[Any, Json] = {}
+    for view in views:
+        key = (view["pid"], view.get("start_ticks"))
+        before = last.get(key)
+        names = {m["name"] for m in view["modules"]}
+        view["modules_appeared"] = (
+            [] if before is None else sorted(names - {m["name"] for m in before["modules"]})
+        )
+        distributions = view.pop("distributions", None)
+        view["distribution_count"] = len(distributions) if isinstance(distributions, list) else None
+        last[key] = view
+    for view in views:
+        view["module_count"] = len(view["modules"])
+        if view is not last[(view["pid"], view.get("start_ticks"))]:
+            view["modules"] = []
     return views
 
 
@@ -2836,6 +3001,15 @@ def add_passing(report: Json, supervisor: Supervisor) -> None:
                 )
 
 
+def last_seen(supervisor: Supervisor) -> List[Json]:
+    """What the polls kept of a worker that never reached a mark."""
+    processes = supervisor.watch.last_seen()
+    seconds = supervisor.watch.seconds()
+    return (
+        [{"label": "last_seen", "seconds": seconds, "took": 0.0, "processes": processes}] if processes else []
+    )
+
+
 def policy_of(path: Optional[str]) -> Any:
     """Samples and report of the policy, None when none was given."""
     return None if path is None else read_policy(path)
@@ -2849,7 +3023,7 @@ def run_report(role: str, out: str, command: List[str], policy: Optional[str], l
     supervisor = Supervisor(command, out, Observer(samples), limits)
     report["worker"] = supervisor.run()
     report["seen"] = supervisor.watch.report()
-    report["snapshots"] = supervisor.snapshots
+    report["snapshots"] = supervisor.snapshots or last_seen(supervisor)
     report["gone"] = supervisor.watch.gone_names()
     report["policy"] = samples[1] if samples else None
     report["inside"] = read_inside(out, report["notes"])
@@ -2911,7 +3085,7 @@ def parser() -> argparse.ArgumentParser:
     run.add_argument("--role", required=True)
     run.add_argument("--out", required=True, metavar="DIR")
     run.add_argument("--policy", metavar="PATH", help="checkpoint folder or file whose bytes mark the holder")
-    run.add_argument("--ready-timeout", type=float, default=600.0, metavar="SECONDS")
+    run.add_argument("--ready-timeout", type=float, metavar="SECONDS", help="default: --timeout")
     run.add_argument("--timeout", type=float, default=1200.0, metavar="SECONDS")
     run.add_argument("worker", nargs="+", metavar="COMMAND", help="after --")
     snapshot = commands.add_parser("snapshot", help="describe a process that runs already")
@@ -2938,7 +3112,7 @@ def main(argv: List[str]) -> int:
 def run(arguments: argparse.Namespace) -> int:
     """`run`: supervise and write OUT/probe.json."""
     os.makedirs(arguments.out, exist_ok=True)
-    limits = Limits(ready=arguments.ready_timeout, total=arguments.timeout)
+    limits = Limits(ready=arguments.ready_timeout or arguments.timeout, total=arguments.timeout)
     report = run_report(arguments.role, arguments.out, arguments.worker, arguments.policy, limits)
     write_json(os.path.join(arguments.out, "probe.json"), report)
     return 0
@@ -2949,7 +3123,9 @@ def snapshot(arguments: argparse.Namespace) -> int:
     report = snapshot_report(arguments.pid, arguments.policy)
     out: Optional[str] = arguments.out
     if out is None or out == "-":
-        json.dump(report, sys.stdout, sort_keys=True, ensure_ascii=True, indent=1, allow_nan=False)
+        json.dump(
+            report, sys.stdout, sort_keys=True, ensure_ascii=True, separators=(",", ":"), allow_nan=False
+        )
         sys.stdout.write("\n")
     else:
         write_json(out, report)
@@ -3012,10 +3188,12 @@ def triton_state() -> Json:
     if not isinstance(kind, type):
         return {"loaded": "triton" in sys.modules}
     rows: List[Json] = []
+    functions = 0
     for thing in gc.get_objects():
         if type(thing) is kind and len(rows) < MAX_KERNELS:
+            functions += 1
             rows += attempt_list(thing)
-    return {"loaded": True, "kernels": rows}
+    return {"loaded": True, "functions": functions, "kernels": rows}
 
 
 def attempt_list(function: Any) -> List[Json]:
@@ -3031,7 +3209,7 @@ def _kernels(function: Any) -> List[Json]:
         own.get("__qualname__") or own.get("__name__"),
     )
     caches = own.get("device_caches") or own.get("cache") or {}
-    rows: List[Json] = [{"function": clean(name, 300), "specializations": 0}]
+    rows: List[Json] = []
     for device, entry in list(dict(caches).items())[:16]:
         kernels = entry[0] if isinstance(entry, tuple) else entry
         for key, kernel in list(kernels.items())[:1000]:
@@ -3040,7 +3218,6 @@ def _kernels(function: Any) -> List[Json]:
             rows.append(
                 dict(row, hash=clean(state.get("hash"), 100), metadata=clean(state.get("metadata"), 2000))
             )
-    rows[0]["specializations"] = len(rows) - 1
     return rows
 
 
@@ -3257,7 +3434,6 @@ PARTS: Dict[str, Callable[[], Any]] = {
 def inside_view(label: str) -> Json:
     """The whole view as a value; a part that fails is `{"error": …}`, the others stay."""
     before = time.monotonic()
-    ctypes_was_loaded = "ctypes" in sys.modules
     view: Json = {
         "schema": SCHEMA,
         "kind": "inside",
@@ -3267,10 +3443,9 @@ def inside_view(label: str) -> Json:
     view.update(pid=os.getpid(), start_ticks=attempt(lambda: read_stat(os.getpid()).start))
     for name, part in PARTS.items():
         view[name] = attempt(part)
-    view["agent_effect"] = {
-        "ctypes_was_loaded": ctypes_was_loaded,
-        "seconds": round(time.monotonic() - before, 6),
-    }
+    seconds = round(time.monotonic() - before, 6)
+    # The head of the one file notes which modules its own imports added to the measured process.
+    view["agent_effect"] = {"modules_loaded": list(globals().get("AGENT_MODULES", ())), "seconds": seconds}
     return view
 
 

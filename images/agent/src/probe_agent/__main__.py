@@ -23,7 +23,7 @@ def parser() -> argparse.ArgumentParser:
     run.add_argument("--role", required=True)
     run.add_argument("--out", required=True, metavar="DIR")
     run.add_argument("--policy", metavar="PATH", help="checkpoint folder or file whose bytes mark the holder")
-    run.add_argument("--ready-timeout", type=float, default=600.0, metavar="SECONDS")
+    run.add_argument("--ready-timeout", type=float, metavar="SECONDS", help="default: --timeout")
     run.add_argument("--timeout", type=float, default=1200.0, metavar="SECONDS")
     run.add_argument("worker", nargs="+", metavar="COMMAND", help="after --")
     snapshot = commands.add_parser("snapshot", help="describe a process that runs already")
@@ -50,7 +50,7 @@ def main(argv: List[str]) -> int:
 def run(arguments: argparse.Namespace) -> int:
     """`run`: supervise and write OUT/probe.json."""
     os.makedirs(arguments.out, exist_ok=True)
-    limits = Limits(ready=arguments.ready_timeout, total=arguments.timeout)
+    limits = Limits(ready=arguments.ready_timeout or arguments.timeout, total=arguments.timeout)
     report = run_report(arguments.role, arguments.out, arguments.worker, arguments.policy, limits)
     write_json(os.path.join(arguments.out, "probe.json"), report)
     return 0
@@ -61,7 +61,9 @@ def snapshot(arguments: argparse.Namespace) -> int:
     report = snapshot_report(arguments.pid, arguments.policy)
     out: Optional[str] = arguments.out
     if out is None or out == "-":
-        json.dump(report, sys.stdout, sort_keys=True, ensure_ascii=True, indent=1, allow_nan=False)
+        json.dump(
+            report, sys.stdout, sort_keys=True, ensure_ascii=True, separators=(",", ":"), allow_nan=False
+        )
         sys.stdout.write("\n")
     else:
         write_json(out, report)

@@ -153,9 +153,9 @@ def digest_path(path: str, algorithm: str = "sha256") -> str:
 def write_json(path: str, value: Json) -> None:
     """Write whole or not at all: a temporary beside the target, synced, renamed over it."""
     temporary = "%s.tmp.%d" % (path, os.getpid())
-    data = json.dumps(value, sort_keys=True, ensure_ascii=True, indent=1, allow_nan=False) + "\n"
-    with open(temporary, "w", encoding="ascii") as stream:
-        stream.write(data)
+    data = json.dumps(value, sort_keys=True, ensure_ascii=True, separators=(",", ":"), allow_nan=False) + "\n"
+    with open(temporary, "wb") as stream:  # no codec is looked up: that would import one
+        stream.write(data.encode("utf-8"))
         stream.flush()
         os.fsync(stream.fileno())
     os.replace(temporary, path)

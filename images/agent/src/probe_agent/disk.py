@@ -62,7 +62,8 @@ class Analysis:
         report["owner_errors"] = owners.errors[:100]
         report["mounts"] = self.mounts()
         report["preload"] = self.preload()
-        report["imports"] = [attempt(self.imports, view, owners) for view in report["inside"]]
+        views = [view for view in report["inside"] if view["modules"]]
+        report["imports"] = [attempt(self.imports, view, owners) for view in views]
 
     def search_path(self) -> List[str]:
         """Import paths of every inside view, and the site folders that mapped files lie in."""
@@ -147,9 +148,8 @@ class Analysis:
 
     def other_owner(self, path: str) -> List[Json]:
         """Files of the run itself: agent and worker programs, inputs, outputs, JIT artifacts."""
-        for folder, kind in self.own_folders.items():
-            if path == folder or path.startswith(folder.rstrip("/") + "/"):
-                return [{"kind": kind}]
+        if path == "/etc/ld.so.cache":
+            return [{"kind": "generated", "name": "libc-bin", "by": "ldconfig"}]
         for row in self.report["jit"]["artifacts"]:
             if row["path"] == path:
                 return [
@@ -158,6 +158,9 @@ class Analysis:
         for place in self.report["jit"]["places"]:
             if path.startswith(place["path"] + "/"):
                 return [{"kind": "jit", "family": place["family"], "origin": "unknown", "record": "unhashed"}]
+        for folder, kind in self.own_folders.items():
+            if path == folder or path.startswith(folder.rstrip("/") + "/"):
+                return [{"kind": kind}]
         return []
 
     def own_files(self, owners: Owners) -> None:
@@ -250,32 +253,34 @@ class Analysis:
 
 
 def ownership(report: Json, processes: List[Json]) -> Json:
-    """Share of the mapped file bytes of these processes that have an owner; every orphan by name."""
+    """Share of the mapped file bytes of these processes that have an owner; every orphan by name.
+
+    Memory that only looks like a file (memfd, shared memory) is counted apart.
+    """
+    pids = {p["pid"] for p in processes}
     sizes: Dict[int, int] = {}
-    for process in processes:
-        for row in process.get("mapped", []):
-            sizes[row["file"]] = max(sizes.get(row["file"], 0), row["bytes"])
-    for index, row in enumerate(report["files"]):
-        if row.get("late"):
-            sizes.setdefault(index, row["late_bytes"])
+    for row in [r for p in processes for r in p["mapped"]] + [
+        r for r in report["appeared"] if r["pid"] in pids
+    ]:
+        sizes[row["file"]] = max(sizes.get(row["file"], 0), row["bytes"])
     kinds: Dict[str, Json] = {}
     orphans: List[Json] = []
     for index, size in sizes.items():
         row = report["files"][index]
         kind = row["owners"][0]["kind"] if row.get("owners") else "none"
         entry = kinds.setdefault(kind, {"files": 0, "bytes": 0})
-        entry["files"] += 1
-        entry["bytes"] += size
+        entry.update(files=entry["files"] + 1, bytes=entry["bytes"] + size)
         if kind == "none":
             orphans.append({"path": row["path"], "bytes": size, "sha256": row.get("sha256")})
-    total = sum(sizes.values())
-    owned = total - sum(o["bytes"] for o in orphans)
+    runtime = kinds.pop("runtime", {"files": 0, "bytes": 0})
+    total = sum(k["bytes"] for k in kinds.values())
     orphans.sort(key=lambda o: (-o["bytes"], o["path"]))
     return {
         "mapped_bytes": total,
-        "owned_bytes": owned,
-        "files": len(sizes),
+        "owned_bytes": total - sum(o["bytes"] for o in orphans),
+        "files": sum(k["files"] for k in kinds.values()),
         "by_kind": kinds,
+        "runtime": runtime,
         "orphans": orphans,
     }
 

@@ -17,6 +17,7 @@ from .maps import PSEUDO, Mapping
 
 SAMPLE = 64
 WINDOW = 8 << 20
+SCOUTS = 8
 WIDE = {"F32": 4, "F16": 2, "BF16": 2, "F64": 8, "I8": 1, "U8": 1, "F8_E4M3": 1, "F8_E5M2": 1}
 PAGE = os.sysconf("SC_PAGE_SIZE")
 PRESENT, SWAPPED, FILE_PAGE = 1 << 63, 1 << 62, 1 << 61
@@ -134,11 +135,24 @@ def sample_raw(path: str, count: int = 16) -> List[Sample]:
         os.close(fd)
 
 
+def policy_files(place: str) -> List[str]:
+    """The file itself, or the files of a folder and of the folders in it, in order of name."""
+    if not os.path.isdir(place):
+        return [place]
+    found: List[str] = []
+    for base, folders, names in os.walk(place):
+        folders.sort()
+        if base != place:
+            del folders[:]
+        found += [os.path.join(base, name) for name in sorted(names)]
+        if len(found) > 10_000:
+            break
+    return found
+
+
 def read_policy(folder: str) -> Tuple[List[Sample], Json]:
     """Samples of a checkpoint folder (or file), and what was read of it."""
-    names = sorted(os.listdir(folder))[:10_000] if os.path.isdir(folder) else [""]
-    files = [os.path.join(folder, n) if n else folder for n in names]
-    files = [f for f in files if f.endswith((".safetensors", ".bin", ".raw"))]
+    files = [f for f in policy_files(folder) if f.endswith((".safetensors", ".bin", ".raw"))]
     rows: List[Sample] = []
     others: List[Sample] = []
     report: Json = {"path": clean(folder), "files": [], "bytes": 0, "errors": []}
@@ -154,7 +168,7 @@ def read_policy(folder: str) -> Tuple[List[Sample], Json]:
                 {"path": clean(path), "size": s.st_size, "device_inode": [s.st_dev, s.st_ino]}
             )
             report["bytes"] += s.st_size
-        except (OSError, ValueError, KeyError, TypeError, struct.error) as error:
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, struct.error) as error:
             report["errors"].append(failure(error))
     # Linear weights may be repacked for the processor, embedding rows are not: they decide where they exist.
     samples = spread(rows, 48) + spread(others, len(rows) // 4) if rows else spread(others, 64)
@@ -192,11 +206,11 @@ def touched(pagemap: int, mapping: Mapping, private_only: bool) -> Iterator[Tupl
 
 
 class Search:
-    """One pass over the memory of one process; stops as soon as every sample is found."""
+    """Passes over the memory of one process: a few scouts first, all samples only where a scout was found."""
 
     def __init__(self, samples: List[Sample], budget: Budget) -> None:
-        self.left = {i: dict(s.forms) for i, s in enumerate(samples)}
-        self.total = len(samples)
+        self.samples = samples
+        self.left: Dict[int, Dict[str, bytes]] = {}
         self.found: Dict[int, str] = {}
         self.addresses: List[int] = []
         self.scanned = 0
@@ -215,13 +229,28 @@ class Search:
                     break
 
     def run(self, pid: int, mappings: List[Mapping]) -> None:
-        """Stream the process's own memory through `look`, windows overlapping by one sample."""
+        """Look for scouts; when one is found, for all samples in the same form, its region first."""
+        self.left = {i: dict(self.samples[i].forms) for i in spread(list(range(len(self.samples))), SCOUTS)}
+        self._pass(pid, mappings, 1)
+        if not self.found:
+            return
+        forms = set(self.found.values())
+        rest = [i for i in range(len(self.samples)) if i not in self.found]
+        self.left = {i: {n: f for n, f in self.samples[i].forms.items() if n in forms} for i in rest}
+        hit = self.addresses[0]
+        ordered = sorted(mappings, key=lambda m: not m.start <= hit < m.end)
+        self._pass(pid, ordered, len(self.samples))
+
+    def _pass(self, pid: int, mappings: List[Mapping], enough: int) -> None:
+        """Stream the process's own memory through `look`; end early when `enough` or half of all is found."""
         memory = os.open("/proc/%d/mem" % pid, os.O_RDONLY | os.O_CLOEXEC)
         pagemap = os.open("/proc/%d/pagemap" % pid, os.O_RDONLY | os.O_CLOEXEC)
         try:
             for mapping, private_only in candidates(mappings):
                 self._mapping(memory, pagemap, mapping, private_only)
-                if not self.left or self.cut:
+                if not self.left or self.cut or len(self.found) >= enough:
+                    return
+                if 2 * len(self.found) >= len(self.samples):
                     return
         finally:
             os.close(memory)

@@ -13,6 +13,7 @@ import textwrap
 from typing import Dict, Iterator, List, NamedTuple, Optional, Set, Tuple
 
 from .base import Budget, Json, clean, failure, read_file, resolve_in_root
+from .import_causes import Causes, parse_source
 from .ldso import Linker
 
 CAUGHT = re.compile(r"^[ \t]*except\b(?P<what>[^:]*):")
@@ -211,6 +212,7 @@ class Swallowed:
         self.disk = Disk(root, inside)
         self.broken = {b["module"]: b for b in broken if b["module"]}
         self.budget = Budget(seconds)
+        self._import_lines: Dict[str, Set[int]] = {}
         self.report: Json = {"broken": [], "absent": [], "scanned": 0, "not_scanned": 0, "errors": []}
 
     def run(self) -> Json:
@@ -256,16 +258,31 @@ class Swallowed:
         lacking = next(
             (self.broken[p] for p in _prefixes(target) if p in self.broken and p not in self.loaded), None
         )
+        if lacking is not None and not self._real(module["file"], guarded.line):
+            return True
         if lacking is not None:
             self.report["broken"].append(dict(row, path=lacking["path"], missing=lacking["missing"]))
             return False
         if guarded.where != "module":
             return True
         there = self.disk.locate(target)
-        kind = "broken" if there else "absent"
-        if len(self.report[kind]) < 2000:
-            self.report[kind].append(dict(row, path=clean(there), missing=[]) if there else row)
+        below = target if there is None else self._cause(target, there)
+        kind = "broken" if below is None else "absent"
+        if len(self.report[kind]) < 2000 and self._real(module["file"], guarded.line):
+            extra = {"path": clean(there), "missing": []} if below is None else {"because": clean(below)}
+            self.report[kind].append(dict(row, **extra))
         return False
+
+    def _cause(self, target: str, path: str) -> Optional[str]:
+        return Causes(self.root, self.loaded, self.disk.locate).absent_below(target, path)
+
+    def _real(self, path: str, line: int) -> bool:
+        """True when an import statement really stands there (and no text that looks like one)."""
+        if path not in self._import_lines:
+            tree = parse_source(self.root + path)
+            nodes = [n for n in ast.walk(tree) if isinstance(n, (ast.Import, ast.ImportFrom))] if tree else []
+            self._import_lines[path] = {n.lineno for n in nodes}
+        return line in self._import_lines[path]
 
 
 def _prefixes(name: str) -> List[str]:

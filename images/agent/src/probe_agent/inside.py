@@ -182,7 +182,6 @@ PARTS: Dict[str, Callable[[], Any]] = {
 def inside_view(label: str) -> Json:
     """The whole view as a value; a part that fails is `{"error": …}`, the others stay."""
     before = time.monotonic()
-    ctypes_was_loaded = "ctypes" in sys.modules
     view: Json = {
         "schema": SCHEMA,
         "kind": "inside",
@@ -192,10 +191,9 @@ def inside_view(label: str) -> Json:
     view.update(pid=os.getpid(), start_ticks=attempt(lambda: read_stat(os.getpid()).start))
     for name, part in PARTS.items():
         view[name] = attempt(part)
-    view["agent_effect"] = {
-        "ctypes_was_loaded": ctypes_was_loaded,
-        "seconds": round(time.monotonic() - before, 6),
-    }
+    seconds = round(time.monotonic() - before, 6)
+    # The head of the one file notes which modules its own imports added to the measured process.
+    view["agent_effect"] = {"modules_loaded": list(globals().get("AGENT_MODULES", ())), "seconds": seconds}
     return view
 
 

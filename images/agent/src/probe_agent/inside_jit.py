@@ -57,10 +57,12 @@ def triton_state() -> Json:
     if not isinstance(kind, type):
         return {"loaded": "triton" in sys.modules}
     rows: List[Json] = []
+    functions = 0
     for thing in gc.get_objects():
         if type(thing) is kind and len(rows) < MAX_KERNELS:
+            functions += 1
             rows += attempt_list(thing)
-    return {"loaded": True, "kernels": rows}
+    return {"loaded": True, "functions": functions, "kernels": rows}
 
 
 def attempt_list(function: Any) -> List[Json]:
@@ -76,7 +78,7 @@ def _kernels(function: Any) -> List[Json]:
         own.get("__qualname__") or own.get("__name__"),
     )
     caches = own.get("device_caches") or own.get("cache") or {}
-    rows: List[Json] = [{"function": clean(name, 300), "specializations": 0}]
+    rows: List[Json] = []
     for device, entry in list(dict(caches).items())[:16]:
         kernels = entry[0] if isinstance(entry, tuple) else entry
         for key, kernel in list(kernels.items())[:1000]:
@@ -85,7 +87,6 @@ def _kernels(function: Any) -> List[Json]:
             rows.append(
                 dict(row, hash=clean(state.get("hash"), 100), metadata=clean(state.get("metadata"), 2000))
             )
-    rows[0]["specializations"] = len(rows) - 1
     return rows
 
 

@@ -202,6 +202,7 @@ def process_view(pid: int) -> Json:
         "group": stat.group,
         "session": stat.session,
         "start_ticks": stat.start,
+        "started_ns": attempt(lambda: int(started_at(stat.start) * 1e9)),
         "argv": attempt(read_argv, pid),
         "exe": read_link(pid, "exe"),
         "cwd": read_link(pid, "cwd"),

@@ -57,13 +57,34 @@ def agent_view() -> Json:
 def read_inside(out: str, notes: List[str]) -> List[Json]:
     """The views that workers wrote from inside; a broken one is a note, never a crash."""
     views: List[Json] = []
-    names = sorted(n for n in os.listdir(out) if n.startswith("inside-") and n.endswith(".json"))
+    names = [n for n in os.listdir(out) if n.startswith("inside-") and n.endswith(".json")]
+    names.sort(key=lambda n: (os.stat(os.path.join(out, n)).st_mtime_ns, n))
     for name in names[:256]:
         try:
             view = json.loads(read_file(os.path.join(out, name), 256 << 20))
             views.append(checked_view(view))
-        except (OSError, ValueError, KeyError, TypeError) as error:
+        except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
             notes.append("%s: %s" % (clean(name, 200), failure(error)))
+    return thinned(views)
+
+
+def thinned(views: List[Json]) -> List[Json]:
+    """Only the last view of a process keeps its module list; each says which modules were new in it."""
+    last: Dict[Any, Json] = {}
+    for view in views:
+        key = (view["pid"], view.get("start_ticks"))
+        before = last.get(key)
+        names = {m["name"] for m in view["modules"]}
+        view["modules_appeared"] = (
+            [] if before is None else sorted(names - {m["name"] for m in before["modules"]})
+        )
+        distributions = view.pop("distributions", None)
+        view["distribution_count"] = len(distributions) if isinstance(distributions, list) else None
+        last[key] = view
+    for view in views:
+        view["module_count"] = len(view["modules"])
+        if view is not last[(view["pid"], view.get("start_ticks"))]:
+            view["modules"] = []
     return views
 
 
@@ -159,6 +180,15 @@ def add_passing(report: Json, supervisor: Supervisor) -> None:
                 )
 
 
+def last_seen(supervisor: Supervisor) -> List[Json]:
+    """What the polls kept of a worker that never reached a mark."""
+    processes = supervisor.watch.last_seen()
+    seconds = supervisor.watch.seconds()
+    return (
+        [{"label": "last_seen", "seconds": seconds, "took": 0.0, "processes": processes}] if processes else []
+    )
+
+
 def policy_of(path: Optional[str]) -> Any:
     """Samples and report of the policy, None when none was given."""
     return None if path is None else read_policy(path)
@@ -172,7 +202,7 @@ def run_report(role: str, out: str, command: List[str], policy: Optional[str], l
     supervisor = Supervisor(command, out, Observer(samples), limits)
     report["worker"] = supervisor.run()
     report["seen"] = supervisor.watch.report()
-    report["snapshots"] = supervisor.snapshots
+    report["snapshots"] = supervisor.snapshots or last_seen(supervisor)
     report["gone"] = supervisor.watch.gone_names()
     report["policy"] = samples[1] if samples else None
     report["inside"] = read_inside(out, report["notes"])

@@ -94,7 +94,9 @@ class Supervisor:
         """Until nothing of the tree is left; returns the pids that had to be ended after the worker."""
         while True:
             self._reap()
+            before = time.monotonic()
             alive = self.watch.poll()
+            pause = min(1.0, max(POLL, 40 * (time.monotonic() - before)))  # at most a fortieth of one core
             for mark in MARKS:
                 if mark not in self.reached and os.path.exists(os.path.join(self.out, mark)):
                     self._snapshot(mark)
@@ -104,7 +106,7 @@ class Supervisor:
             if reason is not None:
                 self.killed = reason if reason != "left_behind" else None
                 return self._end_tree() if reason == "left_behind" else self._end_tree() and []
-            time.sleep(POLL)
+            time.sleep(pause)
 
     def _over(self) -> Optional[str]:
         """Why the run must end now, or None."""
@@ -122,6 +124,7 @@ class Supervisor:
 
     def _snapshot(self, mark: str) -> None:
         self.reached[mark] = self.watch.seconds()
+        self.watch.keep_views = False
         processes = [self.observer.process(stat.pid) for stat in self.watch.tree()]
         took = round(self.watch.seconds() - self.reached[mark], 3)
         self.snapshots.append(

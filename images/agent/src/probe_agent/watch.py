@@ -8,9 +8,10 @@ from typing import Dict, List, NamedTuple, Set, Tuple
 
 from .base import MAX_PROCESSES, Json, attempt, text
 from .maps import FileKey, by_file, read_maps
-from .procfs import Stat, all_stats, descendants, read_argv, read_link, root_prefix
+from .procfs import Stat, all_stats, descendants, process_view, read_argv, read_link, root_prefix
 
 MAX_IMAGES = 16
+MAX_VIEWS = 512
 
 
 class Passing(NamedTuple):
@@ -31,6 +32,8 @@ class Watch:
         self.seen: Dict[Tuple[int, int], Json] = {}
         self.passing: Dict[Tuple[int, int], Dict[FileKey, Passing]] = {}
         self.gone: Set[FileKey] = set()
+        self.views: Dict[Tuple[int, int], Json] = {}
+        self.keep_views = True
         self.overflow = 0
         self._every = maps_every
         self._next_maps = 0.0
@@ -83,6 +86,8 @@ class Watch:
             groups = by_file(read_maps(stat.pid)[0])
         except OSError:
             return
+        if self.keep_views and len(self.views) < MAX_VIEWS:
+            self.views[(stat.pid, stat.start)] = attempt(process_view, stat.pid)
         known = self.passing.setdefault((stat.pid, stat.start), {})
         root = root_prefix(stat.pid)
         for key, segments in groups.items():
@@ -92,6 +97,14 @@ class Watch:
                     key, root, total, sum(s.size for s in segments if s.executable), self.seconds()
                 )
         self.gone.update(key for key in known if key not in groups)
+
+    def last_seen(self) -> List[Json]:
+        """Views of processes that no snapshot met, from the last poll; memory was not looked at."""
+        found = []
+        for view in self.views.values():
+            if "title" in view:
+                found.append(dict(view, maps=None, mapped=[], holder=None, exited=True, pid_reused=False))
+        return found
 
     def report(self) -> List[Json]:
         """Every process that was seen, in order of appearance."""
