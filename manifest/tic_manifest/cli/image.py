@@ -76,7 +76,7 @@ class _Run:
         run_lock(self._ctx, self._recipe, work, self._project)
         session = open_session(work)
         keep_gate(session, facts)
-        build = run_build(self._ctx, session, self._project)
+        build = run_build(self._ctx, session)
         run_probe(self._ctx, session, build)
         if self._strict and self._stopped(seen := judged_probe(session)):
             return None, seen.exit_code
