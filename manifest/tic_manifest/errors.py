@@ -45,7 +45,15 @@ class TicError(Exception):
         """The message as lines, most important first; the renderer escapes them."""
         first = f"{self.where}: {self.what}" if self.where else self.what
         rows = [("expected", self.expected), ("actual", self.actual), ("to do", self.remedy)]
-        return [f"{first} [{self.code}]", *(f"  {name}: {text}" for name, text in rows if text)]
+        return [
+            f"{first} [{self.code}]",
+            *(line for name, text in rows if text for line in _indented(name, text)),
+        ]
+
+
+def _indented(name: str, text: str) -> list[str]:
+    first, *rest = text.split("\n")
+    return [f"  {name}: {first}", *(f"    {line}" for line in rest)]
 
 
 class PersonError(TicError):

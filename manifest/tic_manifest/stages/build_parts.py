@@ -71,8 +71,10 @@ def agent_and_workers(plan: Plan) -> Path:
     root = folder(plan.scratch / "parts")
     workers = folder(folder(root / "tic") / "workers")
     _copy(plan.project / AGENT, root / "tic" / Path(AGENT).name)
-    for path in sorted((plan.project / WORKERS).glob("*")):
-        _copy(path, workers / path.name)
+    for path in sorted((plan.project / WORKERS).rglob("*")):
+        if path.is_file():
+            folder((workers / path.relative_to(plan.project / WORKERS)).parent)
+            _copy(path, workers / path.relative_to(plan.project / WORKERS))
     return root
 
 

@@ -57,8 +57,11 @@ def lay_out(materials: Iterable[Material], store: Store, target: Path) -> None:
 
 
 def _files(project: Path, folder: str) -> list[str]:
-    found = (path for path in (project / folder).glob("*") if path.is_file() and not path.is_symlink())
-    return [f"{folder}/{path.name}" for path in found if not path.name.startswith((".", "ruff"))]
+    """Regular files at any depth; caches, hidden files and the linter's settings are no materials."""
+    root = project / folder
+    found = (path.relative_to(root) for path in root.rglob("*") if path.is_file() and not path.is_symlink())
+    kept = (path for path in found if not any(part.startswith((".", "__", "ruff")) for part in path.parts))
+    return [f"{folder}/{path.as_posix()}" for path in kept]
 
 
 def _read(project: Path, name: str) -> bytes:

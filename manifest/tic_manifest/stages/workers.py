@@ -135,7 +135,7 @@ def _recorded(name: str, worker: Worker, ended: Ended, bench: Bench, started: st
 def _died(run: WorkerRun, needs_file: str) -> UnavailableError:
     how = f"exit code {run.exit_code}" if run.signal is None else f"signal {run.signal}"
     how = "the time limit" if run.timed_out else how
-    tail = "\n    ".join(("", *run.log_tail[-12:]))
+    tail = "\n".join(("", *run.log_tail[-12:]))
     return UnavailableError(
         "WORKER_EXIT", f"worker {run.name} ended without its output", where=f"role {run.role}",
         expected=f"{needs_file} in its output folder", actual=f"ended by {how}; its last lines:{tail}",
