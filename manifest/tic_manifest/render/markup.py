@@ -8,7 +8,7 @@ from tic_manifest.render.escape import printable
 
 _PLAIN_CODE = re.compile(r"[^`|\\<>&]+")
 """Text in which no character means anything inside a code span, in a table cell or out of it."""
-_MARKUP = re.compile(r"[\\`*\[\]<>|~&]|(?<!\w)_|_(?!\w)|^\s*[#+=-]|^\s*\d+[.)]")
+_MARKUP = re.compile(r"[\\`*\[\]<>|~&]|(?<![^\W_])_|_(?![^\W_])|^\s*[#+=-]|^\s*\d+[.)]")
 """What can start markup: anywhere, beside a word, at the start of a line."""
 
 

@@ -96,7 +96,7 @@ def _upgrade(context: Context, groups: list[list[Pair]]) -> Row:
     good = all(groups) and all(one is not None and one.status is Status.PASS for one in checks)
     status = of_check(context, "status.full_zero_update")
     words = (
-        "a person decides; nothing here starts it" if good else "no: forward comparisons are open or not pass"
+        "a person decides; nothing here starts it" if good else "no: forward comparisons are open or failed"
     )
     return "Upgrade to full-model BI work", (
         status,

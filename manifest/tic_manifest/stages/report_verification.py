@@ -151,7 +151,7 @@ def _upgrade(context: Context) -> Entry:
     if not found:
         return said("no escalation: no forward comparison was asked for")
     if blocking or None in found:
-        return said("no escalation: these forward comparisons are not pass", *blocking)
+        return said("no escalation: these forward comparisons are open or failed", *blocking)
     return said("the forward comparisons allow it; a person decides")
 
 
