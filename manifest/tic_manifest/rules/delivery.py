@@ -62,7 +62,7 @@ def judge_evidence(dossier: Dossier, image: JudgedImage) -> Judged:
     ]
     checks = _with_states(dossier.lock.recipe, [check for found, _ in parts for check in found])
     findings = [one for _, found in parts for one in found]
-    made = rows(dossier, image.platform_digest, image.index_digest, checks, compared)
+    made = rows(dossier, image.platform_digest, checks, compared)
     return Judged(checks=tuple(checks), findings=(*findings, *_not_run(checks)), rows=made)
 
 
@@ -89,6 +89,9 @@ def _bound(dossier: Dossier, image: JudgedImage) -> tuple[list[Check], list[Find
             found.append(_stale(name, dossier.lock.digest, receipt.lock_digest))
         if stage != "gate" and receipt.platform_digest != image.platform_digest:
             found.append(_stale(name, image.platform_digest, receipt.platform_digest))
+    built = dossier.build.index_digest if dossier.build else None
+    if image.index_digest is not None and built not in {None, image.index_digest}:
+        found.append(_stale("image index of the build's receipt", image.index_digest, built))
     label = image.config.labels.get("org.tic-manifest.lock")
     if label != dossier.lock.digest:
         found.append(_stale("label org.tic-manifest.lock of the config", dossier.lock.digest, label))

@@ -15,6 +15,7 @@ from tic_manifest.model.gate import (
     HeadFacts,
     MergeFacts,
     PullRequestFacts,
+    RangeFacts,
     StackFacts,
     Unknown,
 )
@@ -31,7 +32,7 @@ CHECKS: tuple[tuple[str, tuple[str, ...], Rule], ...] = (
     ("forge_stack", ("pull",), gate_state.forge_stack),
     ("head", ("pull", "head"), gate_pins.head),
     ("base", ("base",), gate_pins.base),
-    ("content", ("stack",), gate_pins.content),
+    ("content", ("range",), gate_pins.content),
     ("stacked_commits", ("stack",), gate_stack.commits),
     ("stacked_content", ("stack",), gate_stack.patches),
     ("dependencies", ("dependencies",), gate_deps.declared),
@@ -118,8 +119,9 @@ def _judged_note(pull: PullRequestFacts) -> Finding:
     if isinstance(pull.pinned_merge, MergeFacts):
         evidence["merge_tree"] = pull.pinned_merge.tree
         evidence["merge_bases"] = list(pull.pinned_merge.merge_bases)
+    if isinstance(pull.range, RangeFacts):
+        evidence["own_commits"] = pull.range.own_count
     if isinstance(pull.stack, StackFacts):
-        evidence["own_commits"] = pull.stack.own_count
         evidence["open_pull_requests"] = pull.stack.open_count
     evidence["answers"] = pull.answers
     return note("JUDGED", pull.name, actual=f"{pull.pinned_base} and {pull.pinned_head}", evidence=evidence)

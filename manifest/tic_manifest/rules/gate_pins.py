@@ -9,7 +9,7 @@ from tic_manifest.model.gate import (
     HeadFacts,
     MergeFacts,
     PullRequestFacts,
-    StackFacts,
+    RangeFacts,
 )
 from tic_manifest.model.verdict import Finding, Status, finding, note
 from tic_manifest.rules.gate_trunk import is_trunk
@@ -210,9 +210,9 @@ def _effect(facts: PullRequestFacts, seen: BaseFacts) -> str:
 
 def content(facts: PullRequestFacts, policy: GatePolicy) -> list[Finding]:
     """PR_EMPTY: nothing of our own is left; a merged pull request is PR_MERGED instead."""
-    if not isinstance(facts.stack, StackFacts) or facts.stack.own_count or _merged(facts):
+    if not isinstance(facts.range, RangeFacts) or facts.range.own_count or _merged(facts):
         return []
-    reverts = list(facts.base.reverts) if isinstance(facts.base, BaseFacts) else []
+    reverts = list(facts.range.reverts)
     trunk = facts.target if is_trunk(facts.target, facts.trunks) else "its trunk"
     return [
         finding(

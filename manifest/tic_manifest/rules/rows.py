@@ -36,7 +36,6 @@ NOT_LOOKED = Cell(status=Status.NOT_RUN, reason="no evidence")
 def rows(
     dossier: Dossier,
     platform: Digest,
-    index: Digest | None,
     checks: Sequence[Check],
     compared: Mapping[str, Compared],
 ) -> tuple[Row, ...]:
@@ -45,7 +44,7 @@ def rows(
     pulls = [_pull(dossier, one, cells) for one in dossier.lock.lock.pull_requests]
     first = [row for key in ORDER for row in pulls if row.row == key][: len(ORDER)]
     others = [row for row in pulls if row not in first]
-    image = _image(dossier, platform, index, cells)
+    image = _image(dossier, platform, cells)
     return (*first, image, _recipe(dossier, cells), _validation(dossier, platform, cells, compared), *others)
 
 
@@ -72,7 +71,7 @@ def _native(asked: PullRequest) -> str:
     return f"precompiled: {given.wheel}, sha256 {given.sha256}, commit {given.commit}"
 
 
-def _image(dossier: Dossier, platform: Digest, index: Digest | None, cells: Mapping[str, Cell]) -> ImageRow:
+def _image(dossier: Dossier, platform: Digest, cells: Mapping[str, Cell]) -> ImageRow:
     build, lock = dossier.build, dossier.lock.lock
     observed = {run.role: run for run in (dossier.probe.runs if dossier.probe else ())}
     return ImageRow(
@@ -80,7 +79,7 @@ def _image(dossier: Dossier, platform: Digest, index: Digest | None, cells: Mapp
         base_platform_digest=build.base_platform_digest if build else None,
         base_index_digest=None if isinstance(lock.base, DebianRoot) else lock.base.index_digest,
         platform_digest=platform,
-        index_digest=index,
+        index_digest=build.index_digest if build else None,
         config_digest=build.config_digest if build else platform,
         pins=tuple(_pin(one) for one in _files(dossier)),
         build_log=dossier.artifact(BUILD_LOG),
