@@ -62,7 +62,7 @@ def _earlier(source: ImageSource, platform_digest: Digest) -> Earlier | None:
     from tic_manifest.stages.attached import head_statement
 
     head = head_statement(source, platform_digest)
-    return None if head is None else Earlier(digest=head.digest, statement=head.value)
+    return None if head is None else Earlier(digest=head.digest, raw=head.raw, statement=head.value)
 
 
 def _approval(recipe: Path | None) -> bytes | None:

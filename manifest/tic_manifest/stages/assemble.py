@@ -32,6 +32,7 @@ class Earlier:
     """The delivery manifest that is attached now: what a new one supersedes."""
 
     digest: Digest
+    raw: bytes
     statement: Statement
 
 
@@ -91,9 +92,9 @@ def assemble(
             evidence=tuple(_artifact(name, files[name]) for name in sorted(files)),
         ),
     )
-    same = earlier is not None and _content(earlier.statement) == _content(statement)
-    raw = canonical_bytes(statement)
-    return Assembled(statement=raw, evidence=files, judged=judged, unchanged=same)
+    if earlier is not None and _content(earlier.statement) == _content(statement):
+        return Assembled(statement=earlier.raw, evidence=files, judged=judged, unchanged=True)
+    return Assembled(statement=canonical_bytes(statement), evidence=files, judged=judged, unchanged=False)
 
 
 def _subjects(image: JudgedImage) -> list[tuple[str, Digest]]:

@@ -8,12 +8,13 @@ from typing import Any
 import deliveries as d
 import pytest
 from tic_manifest.errors import RefusedError
+from tic_manifest.formats.canonical import digest_of
 from tic_manifest.formats.strict_json import read_model
 from tic_manifest.model.delivery import Statement
 from tic_manifest.model.receipt import ValidateBody
 from tic_manifest.rules.delivery import Judged, judge_delivery, judge_evidence
 from tic_manifest.rules.dossier import read_dossier
-from tic_manifest.stages.assemble import assemble
+from tic_manifest.stages.assemble import Earlier, assemble
 
 
 class Clock:
@@ -165,3 +166,19 @@ def test_a_claim_of_less_than_follows_is_no_overclaim() -> None:
     statement = read_model(json.dumps(data).encode(), Statement, "statement")
     _, findings = judge_delivery(statement, files, d.image(loaded))
     assert not [one for one in findings if one.refused]
+
+
+def test_assembling_the_same_again_changes_nothing_and_a_change_supersedes() -> None:
+    loaded = d.lock()
+    files, image = d.evidence(loaded), d.image(loaded)
+    first = assemble(files, image, None, Clock(), "0")
+    attached = Earlier(
+        digest=digest_of(first.statement),
+        raw=first.statement,
+        statement=read_model(first.statement, Statement, "s"),
+    )
+    again = assemble(files, image, attached, Clock(), "0")
+    assert (again.unchanged, again.statement) == (True, first.statement)
+    approved = assemble(files | {"approval.json": d.approval(loaded)}, image, attached, Clock(), "0")
+    assert not approved.unchanged
+    assert json.loads(approved.statement)["predicate"]["supersedes"] == digest_of(first.statement)
