@@ -37,6 +37,7 @@ class ReadStatement:
 
     value: Statement
     digest: Digest
+    raw: bytes
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,6 +59,14 @@ class Envelope:
     def signed_bytes(self) -> bytes:
         """The pre-authentication encoding, which is what a signature is made over (DSSE v1.0.2)."""
         return pae(self.payload_type, self.payload)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Signed:
+    """A signed Statement in both forms: sigstore bundle and bare DSSE envelope, as bytes."""
+
+    bundle: bytes
+    envelope: bytes
 
 
 def pae(payload_type: str, payload: bytes) -> bytes:
@@ -111,7 +120,7 @@ def read_statement(raw: bytes, where: str) -> ReadStatement:
             expected=PREDICATE_TYPE, actual=said, remedy="use a release that knows the version",
         )  # fmt: skip
     _check_predicate_version(data, where)
-    return ReadStatement(value=read_model(raw, Statement, where), digest=digest_of(raw))
+    return ReadStatement(value=read_model(raw, Statement, where), digest=digest_of(raw), raw=raw)
 
 
 def _check_predicate_version(data: Any, where: str) -> None:
