@@ -12,6 +12,7 @@ from typing import Any
 import click
 
 from tic_manifest.cli.app import Settings
+from tic_manifest.cli.job_summary import append_summary
 from tic_manifest.errors import PersonError, RefusedError, TicError
 from tic_manifest.model.verdict import Check, Report, Status, finding, report
 from tic_manifest.render import renderer
@@ -42,6 +43,8 @@ def _parse(
 def finish(ctx: click.Context, judged: Report, outputs: tuple[tuple[str, str], ...]) -> int:
     """Write the report everywhere it is asked for, then give its exit code. Files are written whole."""
     settings: Settings = ctx.obj
+    if any(name == "github" for name, _ in outputs):
+        append_summary(judged)
     for name, target in outputs or (("text", ""),):
         text = renderer(name)(judged, color=settings.use_color and not target)
         if target:

@@ -29,21 +29,28 @@ def render(report: Report, *, color: bool = False) -> str:
     return "\n".join([*lines, printable(ending)]) + "\n"
 
 
-def summary(report: Report) -> str:
-    """Markdown for the file that GITHUB_STEP_SUMMARY names, within its size; what is left out is counted."""
+def summary(report: Report, room: int = SUMMARY_BYTES) -> str:
+    """Markdown for the job summary, at most `room` bytes; what is left out is counted.
+
+    Empty where not even the outcome fits: a summary beyond the limit is not shown at all.
+    """
     whole = markdown.render(report)
-    if len(whole.encode()) <= SUMMARY_BYTES:
+    if len(whole.encode()) <= room:
         return whole
+    said, kept = view.everything(report), list[str]()
     bare = report.model_copy(update={"findings": (), "checks": ()})
-    said, kept, room = view.everything(report), [], SUMMARY_BYTES - 4096
+    left = room - len(markdown.compose(bare, [_left_out(report, len(said))]).encode())
     for part in map(markdown.finding, said):
-        room -= len(part.encode()) + 2
-        if room < 0:
+        left -= len(part.encode()) + 2
+        if left < 0:
             break
         kept.append(part)
-    left, rows = len(said) - len(kept), len(report.checks)
-    kept.append(f"{left} more findings and {rows} checks: see `--output json`.")
-    return markdown.compose(bare, kept)
+    text = markdown.compose(bare, [*kept, _left_out(report, len(said) - len(kept))])
+    return text if len(text.encode()) <= room else ""
+
+
+def _left_out(report: Report, findings: int) -> str:
+    return f"{findings} more findings and {len(report.checks)} checks: see `--output json`."
 
 
 def _annotations(kind: str, group: list[Finding]) -> Iterator[str]:

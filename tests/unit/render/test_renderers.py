@@ -186,6 +186,14 @@ def test_the_job_summary_holds_what_annotations_leave_out_and_stays_within_its_s
     assert int(left[1]) + text.count("### fail") == 200
 
 
+@pytest.mark.parametrize("room", [0, 10, 400, 2_000, 20_000])
+def test_the_job_summary_never_exceeds_what_is_left(room: int) -> None:
+    said = [failing(subject=f"s{i}", actual="x" * 500) for i in range(30)]
+    text = github.summary(report("gate", [], said), room)
+    assert len(text.encode()) <= room
+    assert not text or "inconclusive" in text
+
+
 def test_junit_words() -> None:
     suite = ET.fromstring(renderer("junit")(hostile())).find("testsuite")
     assert suite is not None
