@@ -12,7 +12,6 @@ import json
 import os
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
@@ -29,19 +28,12 @@ from tic_manifest.formats.artifact import (
     referrers_bytes,
 )
 from tic_manifest.formats.canonical import digest_of
+from tic_manifest.formats.statement import Signed
 from tic_manifest.formats.strict_json import load_json
 from tic_manifest.model.base import Digest
 from tic_manifest.model.delivery import BUNDLE_TYPE, DSSE_TYPE, EVIDENCE_TYPE, STATEMENT_TYPE
 from tic_manifest.model.oci import INDEX, MANIFEST, REF_NAME, Descriptor
 from tic_manifest.model.receipt import Artifact
-
-
-@dataclass(frozen=True, kw_only=True)
-class Signed:
-    """A signed Statement in both forms: sigstore bundle and bare DSSE envelope, as bytes."""
-
-    bundle: bytes
-    envelope: bytes
 
 
 class LayoutWriter:

@@ -2,27 +2,50 @@
 
 from __future__ import annotations
 
+import os
+import sys
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from tic_manifest.cli.output import judging, output_option
-from tic_manifest.cli.wiring import progress
+from tic_manifest.cli.wiring import progress, read_person_file
 from tic_manifest.errors import PersonError
 from tic_manifest.formats.reference import mutable, parse_reference, require_digest
 
 if TYPE_CHECKING:
+    from tic_manifest.formats.signing import PublicKey
     from tic_manifest.model.delivery import VerifyReport
     from tic_manifest.model.oci import ImageReference
+    from tic_manifest.model.policy import Policy
     from tic_manifest.ports import ImageSource
+    from tic_manifest.stages.attached import Signers
+    from tic_manifest.stages.verify import Options
 
 DEPTHS = ("identity", "content", "files")
+_FILE = click.Path(path_type=Path, dir_okay=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Asked:
+    """The options of the command line."""
+
+    reference: str
+    depth: str | None
+    policy: Path | None
+    keys: tuple[Path, ...]
+    offline: bool
+    all_platforms: bool
 
 
 @click.command("verify")
 @click.argument("reference", metavar="REF@sha256:…", required=False)
 @click.option("--depth", type=click.Choice(DEPTHS), help="how deep to read [default: content]")
+@click.option("--policy", type=_FILE, help="what to demand, in place of the built-in policy")
+@click.option("--show-policy", is_flag=True, help="print the built-in policy and end")
+@click.option("--key", "keys", type=_FILE, multiple=True, help="accepted signer, SPKI PEM; repeatable")
 @click.option("--offline", is_flag=True, help="open no socket; REF must be oci:DIR@sha256:…")
 @click.option("--all-platforms", is_flag=True, help="a platform without evidence is inconclusive")
 @output_option
@@ -32,6 +55,9 @@ def command(
     reference: str | None,
     outputs: tuple[tuple[str, str], ...],
     depth: str | None,
+    policy: Path | None,
+    show_policy: bool,
+    keys: tuple[Path, ...],
     offline: bool,
     all_platforms: bool,
 ) -> int:
@@ -41,34 +67,84 @@ def command(
     Depths: identity reads documents and asks for every blob; content (default) reads every blob to its end;
     files also judges the effective file system.
     """
+    if show_policy:
+        from tic_manifest.model.policy import BUILT_IN
+
+        sys.stdout.write(BUILT_IN)
+        return 0
     if reference is None:
         raise click.UsageError("Missing argument 'REF@sha256:…'.", ctx)
-    return judging(ctx, "verify", outputs, lambda: _verify(ctx, reference, depth, offline, all_platforms))
+    asked = _Asked(
+        reference=reference,
+        depth=depth,
+        policy=policy,
+        keys=keys,
+        offline=offline,
+        all_platforms=all_platforms,
+    )
+    return judging(ctx, "verify", outputs, lambda: _verify(ctx, asked))
 
 
-def _verify(
-    ctx: click.Context, text: str, depth: str | None, offline: bool, all_platforms: bool
-) -> VerifyReport:
+def _verify(ctx: click.Context, asked: _Asked) -> VerifyReport:
     from tic_manifest.adapters.blobs import read_blobs
     from tic_manifest.rules.delivery import judge_delivery
-    from tic_manifest.stages.verify import Options, Tools, verify
+    from tic_manifest.stages.verify import Tools, verify
 
-    reference = parse_reference(text)
-    if offline and reference.layout is None:
+    reference = parse_reference(asked.reference)
+    if asked.offline and reference.layout is None:
         raise PersonError(
-            "USAGE", "--offline reads layouts alone", where=text, expected="oci:DIR@sha256:…",
+            "USAGE", "--offline reads layouts alone", where=asked.reference, expected="oci:DIR@sha256:…",
             remedy="copy the image into a layout first, or leave --offline out",
         )  # fmt: skip
+    options = _options(asked)
     source = open_image(reference)
     if reference.digest is None and reference.tag is not None:
         raise mutable(reference, source.resolve(reference.tag))
-    options = Options(depth=_depth(depth), all_platforms=all_platforms)
     tools = Tools(reader=read_blobs, judge=judge_delivery, progress=progress(ctx))
     return verify(source, require_digest(reference), options, tools)
 
 
-def _depth(depth: str | None) -> Any:
-    return depth or "content"
+def _options(asked: _Asked) -> Options:
+    from tic_manifest.formats.policy import read_policy
+    from tic_manifest.model.policy import BUILT_IN
+    from tic_manifest.stages.verify import Options
+
+    where = str(asked.policy) if asked.policy else "built-in policy"
+    policy = read_policy(read_person_file(asked.policy) if asked.policy else BUILT_IN.encode(), where)
+    keys = _keys(asked.keys, policy)
+    if keys:  # naming a signer demands a signature
+        out = tuple(name for name in policy.out_of_scope if name != "authenticity")
+        policy = policy.model_copy(
+            update={"out_of_scope": out, "required": (*policy.required, "authenticity")}
+        )
+    depth = asked.depth or policy.depth
+    return Options(
+        depth="identity" if depth == "identity" else "files" if depth == "files" else "content",
+        all_platforms=asked.all_platforms or policy.all_platforms,
+        keys=[key.name for key in keys],
+        signers=_signers(keys) if keys else None,
+        policy=policy,
+    )
+
+
+def _keys(files: tuple[Path, ...], policy: Policy) -> list[PublicKey]:
+    if not files and not policy.signers:
+        return []
+    from tic_manifest.formats.signing import read_public_key
+
+    named = [
+        read_public_key(one.pem.encode(), f"signer {one.name} of the policy", one.name)
+        for one in policy.signers
+    ]
+    return [*named, *(read_public_key(read_person_file(file), str(file)) for file in files)]
+
+
+def _signers(keys: list[PublicKey]) -> Signers:
+    from functools import partial
+
+    from tic_manifest.formats.signing import signers_of
+
+    return partial(signers_of, keys)
 
 
 def open_image(reference: ImageReference) -> ImageSource:
@@ -77,4 +153,6 @@ def open_image(reference: ImageReference) -> ImageSource:
         from tic_manifest.adapters.layout import LayoutSource
 
         return LayoutSource(Path(reference.layout))
-    raise PersonError("USAGE", "registries are not supported yet", where=str(reference))
+    from tic_manifest.adapters.registry import RegistrySource
+
+    return RegistrySource(str(reference.registry), str(reference.repository), os.environ)

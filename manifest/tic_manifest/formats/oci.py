@@ -54,6 +54,7 @@ _OF_OTHERS = {
     "index": ("config", "layers", "fsLayers", "signatures", "history"),
 }
 
+_KIND_OF_TYPE = dict.fromkeys(INDEX_TYPES, Kind.INDEX) | dict.fromkeys(MANIFEST_TYPES, Kind.MANIFEST)
 _OCI_LAYERS = (
     "application/vnd.oci.image.layer.v1.tar",
     "application/vnd.oci.image.layer.nondistributable.v1.tar",
@@ -277,6 +278,24 @@ def _confused(where: str, expected: str, actual: str) -> RefusedError:
         expected=expected,
         actual=actual,
     )
+
+
+def check_content_type(raw: bytes, header: str, where: str) -> None:
+    """The Content-Type of an answer against the document's own media type, where both name one of an image.
+
+    Raises RefusedError MEDIATYPE_CONFUSION. A body that is no JSON object says nothing here.
+    """
+    sent = header.partition(";")[0].strip().lower()
+    try:
+        data = load_json(raw, where, max_bytes=MAX_MANIFEST_BYTES, max_depth=MAX_DEPTH)
+    except RefusedError:
+        return
+    said = data.get("mediaType") if isinstance(data, dict) else None
+    known = INDEX_TYPES | MANIFEST_TYPES
+    if said is None and isinstance(data, dict) and sent in known:
+        said = sent if _kind_of_object(data) is _KIND_OF_TYPE[sent] else "a document of another kind"
+    if sent in known and said != sent:
+        raise _confused(where, f"the media type that was sent, {sent}", ascii(said))
 
 
 def layer_encoding(media_type: str) -> Encoding | None:

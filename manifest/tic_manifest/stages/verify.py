@@ -11,10 +11,12 @@ from tic_manifest.model.base import Digest
 from tic_manifest.model.delivery import Statement, VerifyReport
 from tic_manifest.model.lock import Lock
 from tic_manifest.model.oci import ImageReference, JudgedImage
+from tic_manifest.model.policy import Policy
 from tic_manifest.model.verdict import Check, Finding, Report, State, Status, check_of, finding, note, report
 from tic_manifest.ports import BlobReader, ImageSource, Progress
 from tic_manifest.rules import chain
 from tic_manifest.rules import image as rules
+from tic_manifest.rules.policy import check_base, with_states
 from tic_manifest.stages import verify_image
 from tic_manifest.stages.attached import (
     EvidenceFiles,
@@ -37,8 +39,7 @@ class Options:
     all_platforms: bool = False
     keys: Sequence[str] = ()
     signers: Signers | None = None
-    allowed_env: Mapping[str, str] = field(default_factory=dict)
-    """Variables that the policy allows beside those of the lock, with their value."""
+    policy: Policy = field(default_factory=lambda: Policy(schema="tic/policy/v1"))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,7 +81,8 @@ class _Verification:
         for image in platforms:
             self._platform(image)
         read = self._read
-        checks = [*verify_image.checks_of(read, self._options.depth, content), *self._checks]
+        rows = [*verify_image.checks_of(read, self._options.depth, content), *self._checks]
+        checks = with_states(rows, self._options.policy)
         findings = [*read.documents, *read.presence, *(content or []), *self._findings]
         notes = [*read.notes, *self._attached.notes]
         return self._report(report("verify", checks, [*findings, *notes], subjects=self._labels()))
@@ -147,6 +149,8 @@ class _Verification:
         files = EvidenceFiles(self._source, statement)
         self._row("delivery.manifest", check_named_twice(statement, said), name)
         self._row("delivery.evidence", _evidence(files, statement), said)
+        if self._options.policy.base_images:
+            self._row("image.base", check_base(statement, self._options.policy, name), name)
         self._evidence(statement, files, image)
 
     def _evidence(self, statement: Statement, files: EvidenceFiles, image: JudgedImage) -> None:
@@ -160,7 +164,7 @@ class _Verification:
             self._row("delivery.documents", [rules.refusal(error)])
 
     def _environment(self, image: JudgedImage, lock: bytes | None) -> list[Finding]:
-        allowed: dict[str, str] | None = dict(self._options.allowed_env) or None
+        allowed: dict[str, str] | None = dict(self._options.policy.env) or None
         if lock is not None:
             env = read_model(lock, Lock, "lock.json").recipe.get("env")
             declared = env if isinstance(env, dict) else {}
@@ -181,7 +185,7 @@ class _Verification:
         unsigned = "no accepted signature" if self._options.keys else "not checked"
         return VerifyReport(
             **dict(made),
-            depth=self._options.depth,
+            depth="identity" if self._options.depth == "identity" else "content",
             authenticity=f"signed by {', '.join(names)}" if names else unsigned,
             not_read=verify_image.not_read(self._read, self._options.depth),
             kinds={**self._read.kinds, **self._attached.kinds},

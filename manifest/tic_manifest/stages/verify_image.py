@@ -109,6 +109,8 @@ def check_bytes(read: ReadImage, reader: BlobReader, progress: Progress) -> list
 def checks_of(read: ReadImage, depth: Depth, content: list[Finding] | None) -> list[Check]:
     """One row for each question; what the depth leaves unread is out of scope, never passed."""
     rows = [check_of("image.documents", read.documents)]
+    if depth == "files":
+        rows.append(_not_yet())
     if read.documents and not read.images:
         reason = "the documents could not be read"
         return [*rows, Check(id="image.presence", status=Status.NOT_RUN, reason=reason)]
@@ -120,12 +122,20 @@ def checks_of(read: ReadImage, depth: Depth, content: list[Finding] | None) -> l
     return rows
 
 
+def _not_yet() -> Check:
+    reason = "this release does not judge the effective file system; the depth reached is content"
+    return Check(id="image.files", status=Status.NOT_RUN, reason=reason)
+
+
 def not_read(read: ReadImage, depth: Depth) -> tuple[str, ...]:
     """What this depth leaves unread, in words and numbers."""
     there = [blob for blob, _ in read.blobs.values()]
     size = sum(blob.descriptor.size for blob in there)
     blobs = (f"{len(there)} blobs, {size} bytes",) if depth == "identity" else ()
-    return (*blobs, "the effective file system: installed files against their RECORDs and trees")
+    return (
+        *blobs,
+        "the effective tree of each layer stack: RECORDs of distributions, trees of pull requests",
+    )
 
 
 def _unread(check_id: str, reason: str) -> Check:

@@ -13,6 +13,7 @@ from tic_manifest.adapters.layout import LayoutSource
 from tic_manifest.errors import PersonError, UnavailableError
 from tic_manifest.formats.reference import parse_reference
 from tic_manifest.model.delivery import VerifyReport
+from tic_manifest.model.policy import Policy
 from tic_manifest.model.verdict import Check, Outcome, Status
 from tic_manifest.stages.verify import Options, Tools, verify
 
@@ -29,6 +30,10 @@ def judge(layout: Layout, digest: str, **options: Any) -> VerifyReport:
     reference = parse_reference(f"oci:{layout.root}@{digest}")
     tools = Tools(reader=read_blobs, judge=agree, progress=Quiet())
     return verify(LayoutSource(layout.root), reference, Options(**options), tools)
+
+
+def policy(**fields: Any) -> Policy:
+    return Policy(schema="tic/policy/v1", **fields)
 
 
 def codes(report: VerifyReport) -> set[str]:
@@ -259,9 +264,9 @@ def test_a_variable_that_loads_code_is_undecided_without_the_lock(layout: Layout
 
 def test_a_variable_that_the_policy_allows_with_this_value_passes(layout: Layout) -> None:
     digest = layout.save(layout.image(env=("LD_LIBRARY_PATH=/usr/local/nvidia/lib",)))
-    allowed = {"LD_LIBRARY_PATH": "/usr/local/nvidia/lib"}
-    assert codes(judge(layout, digest, allowed_env=allowed)) == {"DELIVERY_MISSING"}
-    other = judge(layout, digest, allowed_env={"LD_LIBRARY_PATH": "/other"})
+    allowed = policy(env={"LD_LIBRARY_PATH": "/usr/local/nvidia/lib"})
+    assert codes(judge(layout, digest, policy=allowed)) == {"DELIVERY_MISSING"}
+    other = judge(layout, digest, policy=policy(env={"LD_LIBRARY_PATH": "/other"}))
     assert other.exit_code == 1 and "ENV_INJECTION" in codes(other)
 
 

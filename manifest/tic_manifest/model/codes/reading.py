@@ -145,6 +145,12 @@ CODES: tuple[Code, ...] = (
         source="image-spec, image-index.md; rules/image-verify.md AC-14",
     ),
     Code(
+        name="BASE_NOT_ALLOWED",
+        meaning="the base image is not one that the policy accepts",
+        remedy="build on an accepted base image, or add its platform digest to base_images of the policy",
+        source="issue 4: policy",
+    ),
+    Code(
         name="BASE_IMAGE_GONE",
         meaning="the base image is neither at its source nor in a mirror",
         remedy="mirror the base image by its digest",
