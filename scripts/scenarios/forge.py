@@ -13,7 +13,7 @@ from scenarios import githttp
 from scenarios.github import GitHub
 from scenarios.httpd import Answer, Request
 from scenarios.reply import Reply, scripted
-from scenarios.script import Script
+from scenarios.script import Script, whole
 from scenarios.world import World
 
 PREFIX = "/api/v3"
@@ -45,14 +45,16 @@ class Forge:
         told = self.script.take(request.method, target, phase, consume=not null)
         if told is None and target != request.target:
             told = self.script.take(request.method, request.target, phase)
-        unscripted = None if told is not None and _whole(told) else self._unscripted(request)
+        if told is None and request.method == "HEAD":
+            told = self.script.head(target)
+        unscripted = None if told is not None and whole(told) else self._unscripted(request)
         reply = unscripted if told is None else scripted(told, unscripted, self.work)
         assert reply is not None
         return self._mergeable(request, target, reply, null=null)
 
     def _git(self, request: Request) -> Answer:
         told = self.script.take(request.method, request.target, request.headers.get(PHASE_HEADER))
-        if told is not None and _whole(told):
+        if told is not None and whole(told):
             return scripted(told, None, self.work)
         return githttp.serve(request, self.world.git_path)
 
@@ -84,7 +86,7 @@ class Forge:
             return False
         told = self.script.peek("GET", target, phase)
         body = told.get("body") if told else None
-        if told and _whole(told) and not (isinstance(body, dict) and body.get("mergeable") is not None):
+        if told and whole(told) and not (isinstance(body, dict) and body.get("mergeable") is not None):
             return False
         with self._lock:
             return self._served[target] < self._nulls
@@ -101,10 +103,6 @@ class Forge:
             reply = _with_body(reply, body)
         self.script.remember("GET", target, null=bool(body) and body.get("mergeable") is None)
         return reply
-
-
-def _whole(answer: dict[str, Any]) -> bool:
-    return bool({"status", "body", "body_from"} & set(answer))
 
 
 def _is_pull(target: str) -> bool:
@@ -128,13 +126,26 @@ def _with_body(reply: Reply, body: dict[str, Any]) -> Reply:
 def _ids(script: Script) -> list[tuple[str, int]]:
     """Numbers that scripted answers give to repositories, wherever in a body they stand."""
     found: list[tuple[str, int]] = []
-    stack = [body for _, _, body in script.bodies()]
-    while stack:
-        value = stack.pop()
-        if isinstance(value, dict):
-            if isinstance(value.get("full_name"), str) and type(value.get("id")) is int:
-                found.append((value["full_name"], value["id"]))
-            stack.extend(value.values())
-        elif isinstance(value, list):
-            stack.extend(value)
+    for _, path, body in script.bodies():
+        found += _named_ids(body)
+        for row in body if isinstance(body, list) else [body]:
+            found += _base_id(path.split("/"), row)
     return found
+
+
+def _named_ids(value: Any) -> list[tuple[str, int]]:
+    if isinstance(value, list):
+        return [pair for one in value for pair in _named_ids(one)]
+    if not isinstance(value, dict):
+        return []
+    own = isinstance(value.get("full_name"), str) and type(value.get("id")) is int
+    inner = [pair for one in value.values() for pair in _named_ids(one)]
+    return [*inner, (value["full_name"], value["id"])] if own else inner
+
+
+def _base_id(path: list[str], row: Any) -> list[tuple[str, int]]:
+    """The base of a pull request is the repository of its path, named or not."""
+    base = row.get("base") if isinstance(row, dict) and path[1:2] == ["repos"] and "pulls" in path else None
+    repo = base.get("repo") if isinstance(base, dict) else None
+    number = repo.get("id") if isinstance(repo, dict) else None
+    return [("/".join(path[2:4]), number)] if type(number) is int else []

@@ -45,8 +45,10 @@ class Bare:
         return out.strip() if status == 0 else None
 
     def default_branch(self) -> str:
-        """The branch that HEAD names."""
-        return (self.path / "HEAD").read_text().strip().removeprefix("ref: refs/heads/") or "main"
+        """The branch that HEAD names; where it names none that is there, the most likely one that is."""
+        named = (self.path / "HEAD").read_text().strip().removeprefix("ref: refs/heads/")
+        there = [ref.removeprefix("refs/heads/") for ref in self.refs("refs/heads")]
+        return next((one for one in (named, "main", "master", *there) if one in there), named)
 
     def refs(self, prefix: str) -> dict[str, str]:
         """Full ref names at or below a prefix, each with its object, in order of name; read once."""

@@ -15,7 +15,7 @@ from urllib.parse import parse_qs
 
 from scenarios.httpd import Answer, Request
 from scenarios.reply import Reply, json_reply, scripted
-from scenarios.script import Script
+from scenarios.script import Script, whole
 
 DIGEST = re.compile(r"^sha256:[0-9a-f]{64}$")
 INDEX = "application/vnd.oci.image.index.v1+json"
@@ -45,8 +45,10 @@ class Registry:
     def answer(self, request: Request) -> Answer:
         """The answer to one request."""
         told = self.script.take(request.method, request.target, None)
-        if told is not None and {"status", "body", "body_from"} & set(told):
-            return scripted(told, None, self._work)
+        if told is None and request.method == "HEAD":
+            told = self.script.head(request.target)
+        if told is not None and whole(told):
+            return _typed(scripted(told, None, self._work), request.path)
         with self._lock:
             reply = self._route(request)
         return reply if told is None else scripted(told, reply, self._work)
@@ -164,6 +166,14 @@ class Registry:
 
     def _part(self, session: str) -> Path:
         return self._root / re.sub(r"[^0-9a-f]", "_", session)
+
+
+def _typed(reply: Reply, path: str) -> Reply:
+    """A document from a file says its own media type, where the script does not."""
+    if reply.file is None or "/manifests/" not in path or "Content-Type" in reply.headers:
+        return reply
+    kind = _field(reply.file.read_bytes(), "mediaType")
+    return replace(reply, headers={**reply.headers, "Content-Type": kind}) if isinstance(kind, str) else reply
 
 
 def _digest(data: bytes) -> str:

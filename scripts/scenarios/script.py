@@ -63,6 +63,11 @@ class Script:
                 return None
             return row.answers[_due(row, row.phase if phase not in PHASES else PHASES.index(phase))]
 
+    def head(self, target: str) -> dict[str, Any] | None:
+        """What a HEAD request gets where only GET is scripted: its answer, left due; no fault alone."""
+        told = self.peek("GET", target, None)
+        return told if told and whole(told) else None
+
     def remember(self, method: str, target: str, *, null: bool) -> None:
         """Whether the last answer of a key said `mergeable: null`: the next read of it is then a poll."""
         with self._lock:
@@ -83,6 +88,11 @@ class Script:
                 return self._rows[(method, path, wanted)]
         stars = [key for key in self._rows if key[0] == method and _starts(path, key[1])]
         return self._rows[max(stars, key=lambda key: len(key[1]))] if stars else None
+
+
+def whole(answer: Mapping[str, Any]) -> bool:
+    """Whether a scripted answer has content of its own, not only faults and headers."""
+    return bool({"status", "body", "body_from"} & set(answer))
 
 
 def _starts(path: str, pattern: str) -> bool:

@@ -67,10 +67,11 @@ class World:
         for one in self._known():
             if one.full_name.lower() == full_name.lower():
                 return one
-        path = self.work / f"{full_name.rpartition('/')[2]}.git"
-        if not path.is_dir() or _facts(path).get("full_name"):
-            return None
-        return self._repository(path, full_name)
+        for name in (full_name, full_name.rpartition("/")[2]):
+            path = self.work / f"{name}.git"
+            if path.is_dir() and not _facts(path).get("full_name"):
+                return self._repository(path, full_name)
+        return None
 
     def moved(self, full_name: str) -> Repository | None:
         """The repository that had this name once."""

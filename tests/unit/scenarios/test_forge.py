@@ -208,16 +208,39 @@ def test_a_script_by_name_holds_for_the_number_and_the_prefix(forge: tuple[Forge
         assert _get(forge[1], path).json() == {"number": 70}
 
 
-def test_numbers_of_repositories_are_those_of_the_script(tmp_path: Path) -> None:
+TOLD_IDS: list[tuple[str, Any]] = [
+    ("/repos/some/plain/pulls/1", {"base": {"repo": {"id": 42, "full_name": "some/plain"}}}),
+    ("/repos/some/plain/pulls/1", {"base": {"repo": {"id": 42}}}),
+    ("/repos/some/plain/pulls", [{"base": {"repo": {"id": 42}}}]),
+    ("/repos/some/plain", {"id": 42, "full_name": "some/plain"}),
+]
+
+
+@pytest.mark.parametrize(("path", "body"), TOLD_IDS)
+def test_numbers_of_repositories_are_those_of_the_script(path: str, body: Any, tmp_path: Path) -> None:
     subprocess.run(["git", "init", "--quiet", "--bare", str(tmp_path / "plain.git")], check=True)
-    body = {"base": {"repo": {"id": 42, "full_name": "some/plain"}}}
-    forge = Forge(tmp_path, script=Script({"GET /repos/some/plain/pulls/1": [{"body": body}]}))
-    server = Server(forge.answer)
+    server = Server(Forge(tmp_path, script=Script({f"GET {path}": [{"body": body}]})).answer)
     try:
         assert _get(server, "/repos/some/plain").json()["id"] == 42
         assert _get(server, "/repositories/42").json()["full_name"] == "some/plain"
     finally:
         server.close()
+
+
+def test_pull_requests_without_any_facts_come_from_refs(work: Path, tmp_path: Path) -> None:
+    plain = tmp_path / "plain.git"
+    subprocess.run(["git", "init", "--quiet", "--bare", "-b", "trunk", str(plain)], check=True)
+    subprocess.run(
+        ["git", "-C", str(plain), "fetch", "-q", str(work / "r.git"), "+refs/*:refs/*"], check=True
+    )
+    server = Server(Forge(tmp_path).answer)
+    try:
+        pull = _get(server, "/repos/any/plain/pulls/7").json()
+        numbers = [row["number"] for row in _get(server, "/repos/any/plain/pulls").json()]
+    finally:
+        server.close()
+    assert (pull["base"]["ref"], pull["head"]["ref"], pull["mergeable"]) == ("main", "feat", True)
+    assert numbers == [9, 8, 7, 6, 5]
 
 
 NULLS = [

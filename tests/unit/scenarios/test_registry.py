@@ -100,3 +100,15 @@ def test_faults(served: tuple[Registry, str], tmp_path: Path) -> None:
 def test_no_body_comes_from_outside_the_work_folder(served: tuple[Registry, str]) -> None:
     served[0].script = Script({"GET /v2/": [{"body_from": "../registry"}]})
     assert requests.get(f"{served[1]}/v2/", timeout=20).status_code == 500
+
+
+def test_head_follows_a_scripted_get_and_takes_nothing_from_it(
+    served: tuple[Registry, str], tmp_path: Path
+) -> None:
+    registry, url = served
+    (tmp_path / "work" / "index.json").write_text(json.dumps({"mediaType": MANIFEST}))
+    registry.script = Script({"GET /v2/a/b/manifests/x": [{"body_from": "index.json"}, {"status": 404}]})
+    for method, status in (("HEAD", 200), ("HEAD", 200), ("GET", 200), ("HEAD", 404)):
+        answer = requests.request(method, f"{url}/v2/a/b/manifests/x", timeout=20)
+        assert answer.status_code == status
+        assert status == 404 or answer.headers["Content-Type"] == MANIFEST
