@@ -17,6 +17,7 @@ from tic_manifest.model.verdict import Check, Finding, State, Status, check_of, 
 from tic_manifest.rules.delivery_build import judge_build
 from tic_manifest.rules.delivery_gate import judge_gate
 from tic_manifest.rules.delivery_probe import judge_probe
+from tic_manifest.rules.delivery_runs import judge_runs
 from tic_manifest.rules.dossier import Dossier, read_dossier, side
 from tic_manifest.rules.rows import STATUSES, rows
 from tic_manifest.rules.validation import Compared, judge_all
@@ -57,6 +58,7 @@ def judge_evidence(dossier: Dossier, image: JudgedImage) -> Judged:
         judge_gate(dossier),
         judge_build(dossier, image),
         judge_probe(dossier),
+        judge_runs(dossier),
         _measured(dossier, compared),
         _approval(dossier),
     ]

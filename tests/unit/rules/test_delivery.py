@@ -182,3 +182,28 @@ def test_assembling_the_same_again_changes_nothing_and_a_change_supersedes() -> 
     approved = assemble(files | {"approval.json": d.approval(loaded)}, image, attached, Clock(), "0")
     assert not approved.unchanged
     assert json.loads(approved.statement)["predicate"]["supersedes"] == digest_of(first.statement)
+
+
+def test_a_bad_end_after_the_whole_output_is_said_and_judges_no_score() -> None:
+    loaded = d.lock()
+    files = d.evidence(loaded)
+    outputs = {
+        one: {n.rpartition("/")[2]: files[n] for n in files if f"/{one}/" in n}
+        for one in ("rollout", "trainer")
+    }
+    runs = (
+        d.run("rollout", outputs["rollout"], exit_code=134, signal=6),
+        d.run("trainer", outputs["trainer"]),
+    )
+    files["receipts/validate.json"] = d.receipt(loaded, ValidateBody(runs=runs))
+    made = judged(files)
+    assert statuses(made)["workers.shutdown"] == "inconclusive"
+    assert statuses(made)["validation.cross"] == "pass"
+    assert [one.subject for one in made.findings if one.code == "WORKER_EXIT"] == ["rollout"]
+
+
+def test_an_emulated_platform_is_said_once() -> None:
+    loaded = d.lock()
+    body = ValidateBody(runs=(), emulated=True)
+    made = judged(d.evidence(loaded) | {"receipts/validate.json": d.receipt(loaded, body)})
+    assert [one.code for one in made.findings].count("PLATFORM_EMULATED") == 1
