@@ -28,11 +28,12 @@ FORGE_NAME = "https://forge.invalid"
 
 @dataclass(frozen=True)
 class Options:
-    """How scenarios are run."""
+    """How scenarios are run. `tool` is the program whose arguments `command.json` holds."""
 
     replay: bool = False
     mergeable_null: bool = False
     keep: bool = False
+    tool: tuple[str, ...] = (sys.executable, "-m", "tic_manifest")
 
 
 @dataclass(frozen=True)
@@ -52,6 +53,7 @@ class _Place:
 
     root: Path
     mark: str
+    tool: tuple[str, ...]
     names: dict[str, str] = field(default_factory=dict)
     servers: list[Server] = field(default_factory=list)
     closed: bool = False
@@ -69,7 +71,7 @@ def run(scenario: Scenario, options: Options) -> Result:
     """Run one scenario; whatever happens inside it is its own failure."""
     start = time.monotonic()
     root = Path(tempfile.mkdtemp(prefix="tic-scenario-"))
-    place = _Place(root, root.name)
+    place = _Place(root, root.name, options.tool)
     try:
         problems = _run(scenario, options, place)
     except (BrokenError, OSError, ValueError) as error:
@@ -189,7 +191,7 @@ def _command(argv: list[str], place: _Place, name: str, extra: list[str], *, rep
     """Run the tool; where a JSON report is wanted and not asked for, options that add one."""
     added, target = _outputs(argv, place.root / f"{name}.json") if report else ([], place.root / "none")
     done = process.run(
-        [sys.executable, "-m", "tic_manifest", *argv, *added, *extra],
+        [*place.tool, *argv, *added, *extra],
         place.work,
         _environment(place, "command"),
         COMMAND_SECONDS,

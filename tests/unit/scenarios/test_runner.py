@@ -159,3 +159,50 @@ def test_every_scenario_below_is_found_once(tmp_path: Path) -> None:
         _scenario(tmp_path, name)
     names: list[Any] = [one.name for one in find([tmp_path, tmp_path / "b"])]
     assert names == ["a", "b/one", "b/two"]
+
+
+TOOL = """
+import json, pathlib, sys, urllib.error, urllib.request
+argv = sys.argv[1:]
+after = lambda name: argv[argv.index(name) + 1]
+target = [one for one in argv if one.startswith("json=")][0].removeprefix("json=")
+report = {"outcome": "pass", "exitCode": 0, "findings": [], "tip": 0}
+if "--replay" in argv:
+    assert pathlib.Path(after("--replay"), "answers").read_text() == "200"
+    assert not pathlib.Path(".tic").exists()
+    try:
+        urllib.request.urlopen(after("--forge"))
+        sys.exit(9)
+    except urllib.error.URLError:
+        REPLAYED
+else:
+    pathlib.Path(".tic").mkdir()
+    pathlib.Path(after("--record")).mkdir()
+    status = urllib.request.urlopen(after("--forge")).status
+    pathlib.Path(after("--record"), "answers").write_text(str(status))
+pathlib.Path(target).write_text(json.dumps(report))
+sys.exit(report["exitCode"])
+"""
+REPLAYS = [
+    ("pass", ""),
+    ("report['tip'] = 1", "replay: the JSON report differs at $.tip: 0 / 1"),
+    ("report['exitCode'] = 1", "replay: exit 1, the first run 0"),
+    ("target = '/dev/null'", "replay: the JSON report differs"),
+]
+
+
+@pytest.mark.parametrize(("replayed", "said"), REPLAYS)
+def test_a_replay_has_no_servers_and_must_give_the_same_bytes(
+    replayed: str, said: str, tmp_path: Path
+) -> None:
+    (tmp_path / "tool.py").write_text(TOOL.replace("REPLAYED", replayed))
+    scenario = _scenario(tmp_path, command_json='["gate", "--forge", "{forge}/rate_limit"]')
+    options = Options(replay=True, tool=(sys.executable, str(tmp_path / "tool.py")))
+    found = run(scenario, options).problems
+    assert (found == ()) if not said else found[0].startswith(said), found
+
+
+def test_without_replay_nothing_is_recorded(tmp_path: Path) -> None:
+    (tmp_path / "tool.py").write_text("import sys; sys.exit('--record' in sys.argv)")
+    scenario = _scenario(tmp_path, command_json='["gate", "recipe"]')
+    assert run(scenario, Options(tool=(sys.executable, str(tmp_path / "tool.py")))).problems == ()
