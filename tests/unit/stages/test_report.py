@@ -179,7 +179,9 @@ def delivered() -> Document:
     files, image = measured()
     first = assemble(files, image, None, Clock(), "0")
     old = read_model(first.statement, Statement, "statement")
-    made = assemble(files, image, Earlier(digest=d.digest("earlier"), statement=old), Clock(), "0")
+    made = assemble(
+        files, image, Earlier(digest=d.digest("earlier"), statement=old, raw=first.statement), Clock(), "0"
+    )
     statement = read_model(made.statement, Statement, "statement")
     return document(files, image, (statement, d.digest("delivery")))
 
