@@ -177,7 +177,8 @@ class Clock:
 
 def delivered() -> Document:
     files, image = measured()
-    first = assemble(files, image, None, Clock(), "0")
+    unapproved = {name: data for name, data in files.items() if name != "approval.json"}
+    first = assemble(unapproved, image, None, Clock(), "0")
     old = read_model(first.statement, Statement, "statement")
     made = assemble(
         files, image, Earlier(digest=d.digest("earlier"), statement=old, raw=first.statement), Clock(), "0"
