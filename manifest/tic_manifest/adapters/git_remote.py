@@ -50,10 +50,10 @@ class HttpRemote:
 
     def refs(self, mirror: Path, patterns: Sequence[str]) -> dict[str, GitCommit]:
         """`git ls-remote`; a peeled tag is not listed."""
-        argv = ["ls-remote", "--refs", "--end-of-options", self._url, *patterns]
+        argv = ["ls-remote", "--end-of-options", self._url, *patterns]
         ran = self._run(mirror, argv)
         rows = (_ROW.match(line) for line in ran.out.decode("utf-8", "replace").splitlines())
-        return {row[2]: row[1] for row in rows if row}
+        return {row[2]: row[1] for row in rows if row and not row[2].endswith("^{}")}
 
     def fetch(self, mirror: Path, wants: Mapping[str, str], depth: int = 0) -> None:
         """One `git fetch` of all wants, refspecs on stdin."""

@@ -92,6 +92,7 @@ class GitRunner:
         env: Mapping[str, str] | None = None,
         timeout_seconds: int | None = None,
         lazy: bool = False,
+        folder: Path | None = None,
     ) -> Ran:
         """Run `git ARGS` on the bare repository `repo`; every status is an answer, none is an exception.
 
@@ -99,7 +100,7 @@ class GitRunner:
         """
         self._check_version()
         more = {"GIT_DIR": str(repo), "GIT_NO_LAZY_FETCH": "" if lazy else "1", **(env or {})}
-        return self._execute(self._argv(args), repo, stdin, timeout_seconds, more)
+        return self._execute(self._argv(args), folder or repo, stdin, timeout_seconds, more)
 
     def pipe(self, first: Sequence[str], second: Sequence[str], *, repo: Path, stdin: bytes) -> Ran:
         """`git FIRST | git SECOND` through a temporary file, so that no patch is held in memory.

@@ -78,7 +78,7 @@ class RecordedRemote:
 
     def refs(self, mirror: Path, patterns: Sequence[str]) -> dict[str, GitCommit]:
         """As the inner remote."""
-        return self._kept({"refs": list(patterns)}, lambda: self._inner.refs(mirror, patterns))
+        return dict(self._kept({"refs": list(patterns)}, lambda: self._inner.refs(mirror, patterns)))
 
     def fetch(self, mirror: Path, wants: Mapping[str, str], depth: int = 0) -> None:
         """As the inner remote; the objects themselves are copied at the end."""
@@ -108,12 +108,10 @@ class ReplayedRemote:
 
     def fetch(self, mirror: Path, wants: Mapping[str, str], depth: int = 0) -> None:
         """The next recorded outcome; an object that it brought and that is gone now is a missing object."""
-        asked = next((row for row in self._fetches if row["fetch"] == sorted(wants)), None)
-        if asked is None:
-            raise objects_missing("the recording lacks objects that the gate asks for")
-        if "error" in asked:
-            raise _raised(asked["error"])
-        raise objects_missing("the recording lost objects that the server gave")
+        refused = [row for row in self._fetches if "error" in row and set(wants) <= set(row["fetch"])]
+        if refused:
+            raise _raised(refused[-1]["error"])
+        raise objects_missing("the recording lacks objects that the gate asks for")
 
     def _next(self, rows: list[Mapping[str, Any]], key: str, asked: list[str]) -> Mapping[str, Any]:
         if not rows or rows[0][key] != asked:
@@ -132,11 +130,14 @@ class Recording:
         self._runner = runner
         self._scratch: list[Path] = []
 
+    def claim(self) -> None:
+        """Take the folder, which must be new or empty. Raises PersonError USAGE."""
+        _claim(self._root)
+
     def write(
         self, answers: Mapping[str, Any], mirrors: Mapping[str, tuple[GateMirror, RecordedRemote]]
     ) -> None:
-        """Write everything; the folder must be new or empty. Raises PersonError USAGE."""
-        _claim(self._root)
+        """Write everything into the claimed folder."""
         _put(self._root / "forge.json", dict(answers))
         for name, (mirror, remote) in sorted(mirrors.items()):
             _put(self._root / "git" / f"{name}.json", remote.rows)

@@ -18,6 +18,7 @@ from tic_manifest.stages.session import Session
 
 if TYPE_CHECKING:
     from tic_manifest.cli.app import Settings
+    from tic_manifest.model.receipt import Host
     from tic_manifest.ports import Engine, Roots, SourceGit
     from tic_manifest.stages.workers import Bench
 
@@ -85,6 +86,22 @@ def git_for(work: WorkFolder) -> Callable[[str, str], SourceGit]:
     from tic_manifest.adapters.git_run import GitRunner
 
     return GitStore(work.root / "store", GitRunner(os.environ), read_forge_map(os.environ)).mirror
+
+
+def clock() -> SystemClock:
+    """The time."""
+    return SystemClock()
+
+
+def host() -> Host:
+    """This machine, where no engine was asked."""
+    import platform
+
+    from tic_manifest.model.receipt import Host
+
+    return Host(
+        machine=platform.machine(), cpu_model=platform.processor(), cpu_flags=(), kernel=platform.release()
+    )
 
 
 def version() -> str:

@@ -24,6 +24,7 @@ class Listed:
     """A row of the list of open pull requests."""
 
     number: int
+    open: bool
     head_sha: str
     head_ref: str
     head_repo_id: int | None
@@ -80,6 +81,7 @@ def listed(data: Mapping[str, Any]) -> Listed:
     head, base = _typed(data, "head", dict), _typed(data, "base", dict)
     return Listed(
         number=_typed(data, "number", int),
+        open=_typed(data, "state", str, "open") == "open",
         head_sha=_commit(head),
         head_ref=_typed(head, "ref", str, "")[:500],
         head_repo_id=_repo_id(head),

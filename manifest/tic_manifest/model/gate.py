@@ -111,19 +111,18 @@ class Content(Value):
     author: Literal["ours", "theirs"] | None = None
 
 
-class Neighbour(Value):
-    """An open pull request, as far as it can be somebody's parent."""
+class RangeFacts(Value):
+    """OWN of rules/pr-gate.md 1.2: what the pinned head has, and neither the pinned base nor any trunk."""
 
-    number: int
-    head_ref: Word
-    head_repo_id: int | None
+    own: Commits
+    own_count: Count
+    reverts: Commits = ()
+    """Where the range is empty: commits of the trunk that revert the pull request or its merge."""
 
 
 class StackFacts(Value):
     """The exact set rule of rules/pr-gate.md 1.2, over every open pull request."""
 
-    own: Commits
-    own_count: Count
     open_count: Count
     parents: Annotated[tuple[int, ...], Field(max_length=MAX_LISTED)] = ()
     """Open pull requests of the same repository whose head branch is our base branch."""
@@ -157,8 +156,6 @@ class BaseFacts(Value):
     trunk_in_range_count: Count = 0
     """Commits of the trunk itself that stand between pinned base and head."""
     other_trunks: Annotated[tuple[tuple[Word, int], ...], Field(max_length=MAX_LISTED)] = ()
-    reverts: Commits = ()
-    """Commits of the trunk that revert the pull request or its merge."""
 
 
 class HeadFacts(Value):
@@ -244,6 +241,7 @@ class PullRequestFacts(Value):
     polls: Count = 0
     head: HeadFacts | Unknown
     base: BaseFacts | Unknown
+    range: RangeFacts | Unknown
     stack: StackFacts | Unknown
     pinned_merge: MergeFacts | Unknown
     live_merge: MergeFacts | Unknown

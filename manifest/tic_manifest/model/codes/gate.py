@@ -373,6 +373,12 @@ CODES: tuple[Code, ...] = (
         source="rules/pr-gate.md F44",
     ),
     Code(
+        name="REPINNED",
+        meaning="the recipe was updated to a head with equal content",
+        remedy="",
+        source="rules/pr-gate.md F18",
+    ),
+    Code(
         name="COMPANION_PLACEHOLDER",
         meaning="the pull request's text still holds a placeholder instead of a link",
         remedy="write the real link into the text",
