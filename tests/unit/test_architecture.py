@@ -78,7 +78,7 @@ def undocumented(tree: ast.Module) -> Iterator[str]:
 def test_import_linter_contracts_hold() -> None:
     tool = Path(sys.executable).with_name("lint-imports")
     assert tool.exists(), "import-linter is not installed: pip install -e '.[dev]'"
-    argv = [str(tool), "--no-cache", "--config", "pyproject.toml"]
+    argv = [str(tool), "--no-cache"]
     said = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, check=False)
     assert said.returncode == 0, said.stdout + said.stderr
 
@@ -166,16 +166,24 @@ JUDGING = [
 ]
 
 
-@pytest.mark.parametrize("path", JUDGING, ids=name_of)
-def test_judging_needs_no_posix_module_and_no_builder(path: Path) -> None:
-    """`verify` runs on any system: nothing on its path imports what only POSIX or only a builder has."""
-    tools = tuple(one for one in HEAVY if one not in ("requests", "urllib3", "jinja2"))
-    module = ".".join(("tic_manifest", *path.relative_to(PACKAGE).with_suffix("").parts)).removesuffix(
+def module_of(path: Path) -> str:
+    return ".".join(("tic_manifest", *path.relative_to(PACKAGE).with_suffix("").parts)).removesuffix(
         ".__init__"
     )
-    block = f"import sys\nfor one in {POSIX + tools}: sys.modules[one] = None\n"
-    said = fresh(f"{block}import {module}")
-    assert said.returncode == 0, said.stderr
+
+
+def test_judging_needs_no_posix_module_and_no_builder() -> None:
+    """`verify` runs on any system: nothing on its path imports what only POSIX or only a builder has."""
+    tools = tuple(one for one in HEAVY if one not in ("requests", "urllib3", "jinja2"))
+    code = f"""
+import importlib, sys
+for one in {POSIX + tools}: sys.modules[one] = None
+for name in {[module_of(path) for path in JUDGING]}:
+    try: importlib.import_module(name)
+    except ImportError as error: print(name, error)
+"""
+    said = fresh(code)
+    assert (said.returncode, said.stdout) == (0, ""), said.stdout + said.stderr
 
 
 def test_templates_are_part_of_the_package() -> None:
