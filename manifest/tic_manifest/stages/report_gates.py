@@ -64,8 +64,9 @@ def _comparisons(label: str, context: Context, pairs: list[Pair]) -> Row:
 
 
 def _bound(context: Context, pairs: list[Pair]) -> Entry:
-    lines = [line for row, measured in pairs for line in (*_commands(context, row), *_counted(row, measured))]
-    return listed(lines, not_run("no command and no artifact"))
+    commands = [line for row, _ in pairs for line in _commands(context, row)]
+    counted = [line for row, measured in pairs for line in _counted(row, measured)]
+    return listed(list(dict.fromkeys([*commands, *counted])), not_run("no command and no artifact"))
 
 
 def _commands(context: Context, row: Comparison) -> list[str]:

@@ -25,6 +25,7 @@ def _path(context: Context, row: Comparison, measured: ValidationStatus | None) 
         f"Dual-path contract: {row.id}",
         ("Status", of_check(context, f"validation.{row.id}")),
         ("Sides", said("", f"left: {row.left}", f"right: {row.right}", f"treatment: {row.treatment}")),
+        ("Score files, captured before updates and loss transforms", _files(sides)),
         ("Model geometry", _each(sides, "the model's geometry", lambda one: extra(one, "model"))),
         ("Frozen policy / checkpoint identity", _checkpoints(sides)),
         ("Source / image digest", image_digests(context)),
@@ -64,6 +65,16 @@ def _checkpoints(sides: Sides) -> Entry:
         for file, sha256 in sorted(record.checkpoint.items())
     ]
     return listed(lines, not_run("no record of either side is in the evidence"))
+
+
+def _files(sides: Sides) -> Entry:
+    """The bytes that were compared, by digest; that they were captured in time is the worker's own word."""
+    lines = []
+    for side, record in sides:
+        found = record.score_files().get(side.partition("/")[2]) if record is not None else None
+        if found is not None:
+            lines.append(f"{side}: {found.file} sha256:{found.sha256}, {found.count} values")
+    return listed(lines, not_run("no score file of either side is in the evidence"))
 
 
 def _facts_of(side: str, record: WorkerRecord | None) -> TensorFacts | None:
