@@ -39,7 +39,7 @@ def finding(said: Finding) -> str:
     ]
     lines += ["", prose(said.what or "no meaning was recorded")]
     rows = [[_label(name), _cell(view.value_lines(value))] for name, value in view.fields(said)]
-    return "\n".join([*lines, "", *table(["", ""], rows)] if rows else lines)
+    return "\n".join([*lines, "", *table(["part", "value"], rows)] if rows else lines)
 
 
 def _label(name: str) -> str:

@@ -39,7 +39,7 @@ def block(one: Block) -> str:
 def _body(one: Block) -> str:
     if isinstance(one, Facts):
         rows = [[prose(fact.label), entry(fact.entry)] for fact in one.facts]
-        return "\n".join(table(["", ""], rows))
+        return "\n".join(table(["What", "Evidence"], rows))
     if isinstance(one, Grid):
         return "\n".join(table([prose(name) for name in one.head], _grid_rows(one)))
     if isinstance(one, Listing):

@@ -53,7 +53,7 @@ def _measured(context: Context) -> Facts:
     dtypes = [f"run {name}: {record.dtype} scores" for name, record in records.items()]
     return facts(
         "",
-        ("Model / layers", listed(per_record(context, "model"), no_record(context, "model and layers"))),
+        ("Model / layers", _model(context)),
         ("Independent samples", listed(samples, no_record(context, "samples"))),
         ("Valid tokens", _tokens(context)),
         ("Dtype", listed(dtypes, no_record(context, "a dtype"))),
@@ -62,6 +62,11 @@ def _measured(context: Context) -> Facts:
         ("Update count", _updates(context)),
         ("Untested conditions", _untested(context)),
     )
+
+
+def _model(context: Context) -> Entry:
+    lines = [*per_record(context, "model"), *per_record(context, "backends", "model")]
+    return listed(lines, no_record(context, "model and layers"))
 
 
 def _tokens(context: Context) -> Entry:
