@@ -26,6 +26,7 @@ _JOIN_SECONDS = 20
 
 def run_container(client: Any, wanted: Container) -> Ended:
     """Run it, write its output to the log (64 MiB at most), and say how it ended."""
+    _remove_left_over(client, wanted)
     container = client.containers.create(**_settings(wanted))
     log = _Log(wanted.log)
     try:
@@ -102,6 +103,13 @@ class _Log:
 
     def _keep(self, lines: list[bytes]) -> None:
         self.tail.extend(line[:_MAX_LINE].decode("utf-8", "replace") for line in lines if line.strip())
+
+
+def _remove_left_over(client: Any, wanted: Container) -> None:
+    """End what a killed run of the same delivery left: it would go on writing to the output folders."""
+    if wanted.run_id:
+        for one in client.containers.list(all=True, filters={"label": f"{LABEL}={wanted.run_id}"}):
+            _remove(one)
 
 
 def _remove(container: Any) -> None:

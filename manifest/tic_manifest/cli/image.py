@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,12 +12,14 @@ import click
 from tic_manifest.adapters.work import WorkFolder
 from tic_manifest.cli import wiring
 from tic_manifest.cli.output import output_option
+from tic_manifest.errors import UnavailableError
 from tic_manifest.formats.canonical import digest_of
+from tic_manifest.formats.recipe import read_recipe
 from tic_manifest.model.receipt import BuildBody
 from tic_manifest.model.verdict import Outcome, Report, report
 from tic_manifest.render import renderer
 from tic_manifest.render.escape import printable
-from tic_manifest.stages.session import Session, open_session
+from tic_manifest.stages.session import LOCK_FILE, Session, open_session
 
 if TYPE_CHECKING:
     from tic_manifest.stages.assemble import Assembled
@@ -46,11 +49,27 @@ def command(
     """
     work = wiring.work_folder(work_dir)
     with work.writing():
+        _preflight(recipe, work)
         run = _Run(ctx, recipe, project, require_pass)
         session, code = run.stages(work)
         if session is None:
             return code
         return run.deliver(session, outputs)
+
+
+def _preflight(recipe: Path, work: WorkFolder) -> None:
+    """Refuse before anything is read from a network. Raises UnavailableError DISK_FULL with both numbers.
+
+    Only a first run is judged by the recipe's own figure: once there is a lock, `build` counts from its sizes.
+    """
+    needed = read_recipe(wiring.read_person_file(recipe), str(recipe)).disk_mib << 20
+    free = shutil.disk_usage(work.root).free
+    if work.read(LOCK_FILE) is None and free < needed:
+        raise UnavailableError(
+            "DISK_FULL", "not enough free disk for the whole delivery", where=str(work.root),
+            expected=f"{needed} bytes free (disk_mib of the recipe)", actual=f"{free} bytes",
+            remedy=f"free {needed - free} bytes, or name a --work on another disk",
+        )  # fmt: skip
 
 
 class _Run:

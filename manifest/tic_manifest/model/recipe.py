@@ -155,6 +155,8 @@ class Recipe(PersonValue):
     pull_requests: Annotated[dict[Name, PullRequest], Field(min_length=1)]
     python: Python | None = None
     env: dict[EnvName, str] = {}
+    disk_mib: Annotated[int, Field(ge=0)] = 0
+    """What a whole delivery takes beside what is there; `image` refuses to start with less free."""
     workers: dict[Name, Worker] = {}
     validation: Validation = Validation()
     acceptance: tuple[AcceptanceCheck, ...] = ()
