@@ -60,7 +60,7 @@ def command(
 def _preflight(recipe: Path, work: WorkFolder) -> None:
     """Refuse before anything is read from a network. Raises UnavailableError DISK_FULL with both numbers.
 
-    Only a first run is judged by the recipe's own figure: once there is a lock, `build` counts from its sizes.
+    Only a first run is judged by the figure in the recipe: with a lock, `build` counts from its sizes.
     """
     needed = read_recipe(wiring.read_person_file(recipe), str(recipe)).disk_mib << 20
     free = shutil.disk_usage(work.root).free

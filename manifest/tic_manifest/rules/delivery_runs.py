@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from tic_manifest.model.receipt import WorkerRun
 from tic_manifest.model.verdict import Check, Finding, Status, check_of, finding
 from tic_manifest.rules.dossier import Dossier
@@ -28,12 +30,12 @@ def _exit(run: WorkerRun) -> Finding:
     actual = {"exitCode": run.exit_code, "signal": run.signal, "timedOut": run.timed_out}
     tail = list(run.log_tail[-12:])
     return finding(
-        "WORKER_EXIT", Status.INCONCLUSIVE, run.name, what="a worker left its output and then did not end well",
+        "WORKER_EXIT", Status.INCONCLUSIVE, run.name, what="a worker left its output, then did not end well",
         expected={"exitCode": 0}, actual=actual, evidence={"log": tail},
     )  # fmt: skip
 
 
-def _emulated(dossier: Dossier, stages: list[str]) -> tuple[list[Check], list[Finding]]:
+def _emulated(dossier: Dossier, stages: Sequence[str]) -> tuple[list[Check], list[Finding]]:
     receipt = dossier.receipts[stages[0]]
     said = finding(
         "PLATFORM_EMULATED", Status.INCONCLUSIVE, "workers", expected=dossier.lock.recipe.platform,
