@@ -19,7 +19,7 @@ def render(report: Report, *, color: bool = False) -> str:
     parts += [_finding(one, color) for one in view.problems(report)]
     if said := view.notes(report):
         parts.append(
-            [_paint("notes", "note", color), *(f"  {_title(one)}: {_safe(one.what)}" for one in said)]
+            [_paint("notes", "note", color), *(f"  {_title(one)}: {_note(one)}" for one in said)]
         )
     parts.append(_checks(report))
     return "\n\n".join("\n".join(part) for part in parts) + "\n"
@@ -46,6 +46,12 @@ def _finding(said: Finding, color: bool) -> list[str]:
         lines.append(f"  {_safe(name)}:" if many else f"  {_safe(name)}: {shown[0]}")
         lines += [f"    - {one}" for one in shown] if many else []
     return lines
+
+
+def _note(said: Finding) -> str:
+    """What a note says, and of what, on one line."""
+    of = ", ".join(_safe(line) for line in view.value_lines(said.actual)) if said.actual is not None else ""
+    return f"{_safe(said.what)}: {of}" if of else _safe(said.what)
 
 
 def _title(said: Finding) -> str:
