@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import tempfile
 from collections.abc import Iterator
@@ -62,6 +61,8 @@ class WorkFolder:
     @contextmanager
     def writing(self) -> Iterator[None]:
         """Hold the folder for writing. Raises UnavailableError WORK_BUSY that names the holder."""
+        import fcntl  # not on every platform that verifies
+
         try:
             self.root.mkdir(parents=True, exist_ok=True)
             stream = (self.root / "writer").open("a+")

@@ -100,6 +100,9 @@ def _bound(dossier: Dossier, image: JudgedImage) -> tuple[list[Check], list[Find
     ids = sorted({receipt.run_id for receipt in dossier.receipts.values()})
     if len(ids) > 1:
         found.append(finding("RUN_MIX", Status.FAIL, "receipts", expected="one run id", actual=ids))
+    if not dossier.receipts:
+        reason = "there is no receipt"
+        return [Check(id="delivery.bound", status=Status.NOT_RUN, subject="receipts", reason=reason)], found
     return [check_of("delivery.bound", found, subject="receipts")], found
 
 

@@ -67,7 +67,7 @@ def _pull(dossier: Dossier, pull: LockedPullRequest, cells: Mapping[str, Cell]) 
 def _native(asked: PullRequest) -> str:
     given = asked.precompiled
     if given is None:
-        return "compiled from the head"
+        return "built from the head"
     return f"precompiled: {given.wheel}, sha256 {given.sha256}, commit {given.commit}"
 
 

@@ -101,7 +101,7 @@ def test_nothing_run_is_not_run_and_never_pass() -> None:
     assert {statuses(made)[name] for name in ("validation.cross", "build.alpha", "status.proxy")} == {
         "not_run"
     }
-    assert [check.id for check in made.checks if check.status == "pass"] == ["delivery.bound"]
+    assert "pass" not in {check.status.value for check in made.checks}
 
 
 def test_a_host_of_another_platform_leaves_validation_not_run() -> None:

@@ -1,0 +1,290 @@
+"""`make image` on the mini recipe, for real: engine, forge, build, probe, validation, delivery, verification."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+RECIPE = ROOT / "images/recipes/mini.yaml"
+TOOL = [sys.executable, "-m", "tic_manifest"]
+STAGES = ("gate", "build", "probe", "validate")
+DIGEST = r"sha256:[0-9a-f]{64}"
+
+pytestmark = pytest.mark.engine
+
+
+@dataclass(frozen=True)
+class Delivery:
+    """A work folder after `image`, with the recipe that it was made from."""
+
+    work: Path
+    recipe: Path
+    out: str
+    env: dict[str, str]
+
+    def digest(self, label: str) -> str:
+        found = re.search(rf"^{label} digest: ({DIGEST})$", self.out, re.M)
+        assert found, f"no line '{label} digest' in\n{self.out}"
+        return found[1]
+
+    @property
+    def reference(self) -> str:
+        return f"oci:{self.work / 'layout'}@{self.digest('platform manifest')}"
+
+    def receipts(self) -> dict[str, tuple[int, int]]:
+        folder = self.work / "receipts" / self.digest("lock")
+        return {path.stem: (path.stat().st_mtime_ns, path.stat().st_ino) for path in folder.glob("*.json")}
+
+
+def tool(env: dict[str, str], *argv: str, **options: Any) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*TOOL, *argv], env=env, text=True, capture_output=True, timeout=600, cwd=ROOT, **options
+    )
+
+
+def image(env: dict[str, str], recipe: Path, work: Path) -> Delivery:
+    ran = tool(env, "image", str(recipe), "--work", str(work))
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    return Delivery(work, recipe, ran.stdout, env)
+
+
+def verify(delivery: Delivery, *more: str, reference: str = "") -> tuple[int, dict[str, Any]]:
+    ran = tool(delivery.env, "verify", reference or delivery.reference, "--output", "json", *more)
+    return ran.returncode, json.loads(ran.stdout)
+
+
+def codes(report: dict[str, Any]) -> set[str]:
+    return {one["code"].partition("/")[0] for one in report["findings"]}
+
+
+@pytest.fixture(scope="module")
+def env(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
+    """An environment in which an engine and the demo forge answer; what we started is ended."""
+    root = tmp_path_factory.mktemp("forge")
+    subprocess.run([ROOT / "scripts/engine", "up"], check=True, capture_output=True)
+    said = subprocess.run([ROOT / "scripts/engine", "env"], check=True, capture_output=True, text=True).stdout
+    host = re.search(r"DOCKER_HOST=(\S+)", said)
+    up = [ROOT / "scripts/demo-forge", "up", "--set", "mini", "--root", str(root)]
+    clean = {key: value for key, value in os.environ.items() if key != "TIC_FORGE_MAP"}
+    made = subprocess.run(up, check=True, capture_output=True, text=True, env=clean)
+    clean["TIC_FORGE_MAP"] = made.stdout.strip().splitlines()[-1]
+    yield clean | ({"DOCKER_HOST": host[1].strip("'\"")} if host else {})
+    subprocess.run(
+        [ROOT / "scripts/demo-forge", "down", "--root", str(root)], check=True, capture_output=True
+    )
+
+
+@pytest.fixture(scope="module")
+def delivery(env: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Delivery:
+    folder = tmp_path_factory.mktemp("delivery")
+    recipe = Path(shutil.copy(RECIPE, folder / "mini.yaml"))
+    return image(env, recipe, folder / "work")
+
+
+def test_it_prints_gate_first_then_rows_digests_and_verdict(delivery: Delivery) -> None:
+    order = ["gate:", "vLLM PR", "Megatron PR", "verl PR", "Unified image", "Approved recipe", "Final validation",
+             "\nplatform manifest digest: sha256:", "image: inconclusive"]  # fmt: skip
+    places = [delivery.out.index(words) for words in order]
+    assert places == sorted(places)
+    heads = re.findall(r"head commit: ([0-9a-f]{40})$", delivery.out, re.M)
+    assert heads == re.findall(r"head: ([0-9a-f]{40})", RECIPE.read_text())
+
+
+def test_the_verdict_is_what_follows_from_the_evidence(delivery: Delivery) -> None:
+    code, report = verify(delivery)
+    assert (code, report["outcome"], report["exitCode"]) == (3, "inconclusive", 3)
+    assert {"UNAPPROVED", "NOT_RUN"} <= codes(report)
+    checks = {one["id"]: one["status"] for one in report["checks"]}
+    measured = ["rollout_repeat", "packing_reversed", "regrouped", "old_logprob", "actor_forward"]
+    assert [checks[f"validation.{one}"] for one in measured] == ["pass"] * 5
+    assert checks["status.theta0_2"] == checks["build.reproducible"] == "not_run"
+    assert [checks[f"gate.{one}"] for one in ("alpha", "beta", "gamma")] == ["pass"] * 3
+
+
+def test_no_address_of_this_machine_is_in_lock_or_evidence(delivery: Delivery) -> None:
+    raw = (delivery.work / "lock.json").read_bytes()
+    raw += b"".join(path.read_bytes() for path in (delivery.work / "receipts").rglob("*.json"))
+    assert b"127.0.0.1" not in raw
+    assert b"localhost" not in raw
+    assert str(delivery.work).encode() not in (delivery.work / "lock.json").read_bytes()
+
+
+def test_a_second_run_does_nothing_and_is_quick(delivery: Delivery) -> None:
+    before, start = delivery.receipts(), time.monotonic()
+    again = image(delivery.env, delivery.recipe, delivery.work)
+    took = time.monotonic() - start
+    assert again.digest("delivery manifest") == delivery.digest("delivery manifest")
+    assert delivery.receipts() == before
+    assert took < 10, f"{took:.1f} s"
+
+
+@pytest.mark.parametrize("place", [0, 0.5, 0.999])
+def test_one_flipped_byte_of_any_layer_is_seen_at_the_default_depth(
+    delivery: Delivery, tmp_path: Path, place: float
+) -> None:
+    document = delivery.digest("platform manifest").partition(":")[2]
+    blobs = delivery.work / "layout/blobs/sha256"
+    for number, layer in enumerate(json.loads((blobs / document).read_bytes())["layers"]):
+        copy = tmp_path / str(number)
+        shutil.copytree(delivery.work / "layout", copy, copy_function=os.link)
+        blob = copy / "blobs/sha256" / layer["digest"].partition(":")[2]
+        data = bytearray(blob.read_bytes())
+        data[int(place * len(data))] ^= 1
+        blob.unlink()
+        blob.write_bytes(data)
+        code, report = verify(delivery, reference=f"oci:{copy}@{delivery.digest('platform manifest')}")
+        assert code == 1
+        assert "BLOB_DIGEST" in codes(report)
+
+
+def test_peers_accept_the_layout(delivery: Delivery) -> None:
+    layout, digest = delivery.work / "layout", delivery.digest("platform manifest")
+    seen = subprocess.run(
+        ["skopeo", "inspect", "--raw", f"oci:{layout}:{_tag(layout)}"], check=True, capture_output=True
+    )
+    assert json.loads(seen.stdout)["schemaVersion"] == 2
+    ran = subprocess.run(
+        ["docker", "run", "--rm", "--network", "none", digest, "/opt/venv/bin/python", "-c", "import tic_mini_alpha; print('ok')"],
+        check=True, capture_output=True, text=True, env=delivery.env,
+    )  # fmt: skip
+    assert ran.stdout == "ok\n"
+
+
+def _tag(layout: Path) -> str:
+    entries = json.loads((layout / "index.json").read_bytes())["manifests"]
+    names = [one.get("annotations", {}).get("org.opencontainers.image.ref.name", "") for one in entries]
+    return next(name for name in names if name and not name.startswith("sha256-"))
+
+
+def test_approval_supersedes_and_changes_nothing_else(delivery: Delivery, tmp_path: Path) -> None:
+    work = tmp_path / "work"
+    shutil.copytree(delivery.work, work, copy_function=os.link)
+    recipe = Path(shutil.copy(delivery.recipe, tmp_path / "mini.yaml"))
+    said = tool(delivery.env, "approve", str(recipe), "--as", "A Person", "--work", str(work))
+    assert said.returncode == 0, said.stderr
+    approved = image(delivery.env, recipe, work)
+    assert approved.digest("platform manifest") == delivery.digest("platform manifest")
+    assert approved.digest("delivery manifest") != delivery.digest("delivery manifest")
+    code, report = verify(approved)
+    assert code == 3
+    assert "UNAPPROVED" not in codes(report)
+    assert "NOT_RUN" in codes(report)
+
+
+def test_after_lock_no_network_is_needed(delivery: Delivery, tmp_path: Path) -> None:
+    work = tmp_path / "work"
+    work.mkdir()
+    shutil.copy(delivery.work / "lock.json", work)
+    shutil.copytree(delivery.work / "store", work / "store", copy_function=os.link)
+    alone = ["unshare", "-n", *TOOL]
+    for stage in (["build"], ["probe"], ["validate"], ["assemble"]):
+        ran = subprocess.run(
+            [*alone, *stage, "--work", str(work)], env=delivery.env, capture_output=True, text=True, cwd=ROOT
+        )
+        assert ran.returncode in {0, 3}, f"{stage}: {ran.stdout}{ran.stderr}"
+        assert ran.returncode == 0 or "NETWORK" not in ran.stdout + ran.stderr
+    reference = f"oci:{work / 'layout'}@{delivery.digest('platform manifest')}"
+    seen = subprocess.run(
+        [*alone, "verify", reference, "--offline", "--output", "json"],
+        env=delivery.env,
+        capture_output=True,
+        text=True,
+    )
+    assert seen.returncode == 3
+    assert json.loads(seen.stdout)["outcome"] == "inconclusive"
+
+
+def test_two_builds_from_scratch_give_the_same_platform_manifest(delivery: Delivery, tmp_path: Path) -> None:
+    """Other folder, time zone, umask and engine data root; empty store; no cache."""
+    root = tmp_path / "e"
+    env = {key: value for key, value in delivery.env.items() if key != "DOCKER_HOST"}
+    env |= {"TZ": "Pacific/Kiritimati", "PYTHONHASHSEED": "77", "TIC_ENGINE_ROOT": str(root)}
+    if len(str(root)) > 60:
+        root = Path("/var/tmp") / f"tic-{os.getpid()}"
+        env["TIC_ENGINE_ROOT"] = str(root)
+    try:
+        subprocess.run([ROOT / "scripts/engine", "up"], check=True, capture_output=True, env=env)
+        said = subprocess.run(
+            [ROOT / "scripts/engine", "env"], check=True, capture_output=True, text=True, env=env
+        ).stdout
+        found = re.search(r"DOCKER_HOST=(\S+)", said)
+        assert found
+        env["DOCKER_HOST"] = found[1].strip("'\"")
+        work = tmp_path / "elsewhere" / "deeper"
+        for argv in (["lock", str(delivery.recipe)], ["build", "--no-cache"]):
+            ran = subprocess.run(
+                [*TOOL, *argv, "--work", str(work)],
+                env=env,
+                capture_output=True,
+                text=True,
+                cwd=ROOT,
+                umask=0o077,
+            )
+            assert ran.returncode == 0, ran.stdout + ran.stderr
+        assert f"lock digest: {delivery.digest('lock')}" in ran.stdout
+        assert f"platform manifest digest: {delivery.digest('platform manifest')}" in ran.stdout
+    finally:
+        subprocess.run([ROOT / "scripts/engine", "purge"], capture_output=True, env=env, check=False)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_kill_anywhere_and_the_same_command_ends_with_the_same_digest(
+    delivery: Delivery, tmp_path: Path, seed: int
+) -> None:
+    """Three seeded moments in each of four stages; no finished stage is done again."""
+    work, stage = tmp_path / "work", STAGES[seed % 4]
+    work.mkdir()
+    shutil.copytree(delivery.work / "store", work / "store", copy_function=os.link)
+    later = STAGES[STAGES.index(stage) :]
+    shutil.copytree(delivery.work, work, copy_function=os.link, dirs_exist_ok=True)
+    folder = work / "receipts" / delivery.digest("lock")
+    for name in later:
+        (folder / f"{name}.json").unlink(missing_ok=True)
+    if stage in {"gate", "build"}:
+        shutil.rmtree(work / "layout", ignore_errors=True)
+    running = subprocess.Popen(
+        [*TOOL, "image", str(delivery.recipe), "--work", str(work)], env=delivery.env, cwd=ROOT,
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
+    )  # fmt: skip
+    time.sleep(random.Random(seed).uniform(0.3, 6.0))
+    os.killpg(running.pid, signal.SIGKILL)
+    running.wait()
+    done = {path.stem: path.stat().st_ino for path in folder.glob("*.json")}
+    again = image(delivery.env, delivery.recipe, work)
+    assert again.digest("platform manifest") == delivery.digest("platform manifest")
+    for name, inode in done.items():
+        assert (folder / f"{name}.json").stat().st_ino == inode, f"{name} was done again"
+    assert verify(again)[0] == 3
+
+
+def test_one_weight_moved_by_one_ulp_changes_the_count(delivery: Delivery, tmp_path: Path) -> None:
+    """The trainer runs again in the same image with one weight nudged; the figures say so, and so does the finding."""
+    text = delivery.recipe.read_text().replace(
+        "--tokens, /in/rollout_a/tokens.json, --out, /out]",
+        "--tokens, /in/rollout_a/tokens.json, --nudge, 'policy.bin:5', --out, /out]",
+    )
+    recipe = tmp_path / "mini.yaml"
+    recipe.write_text(text)
+    work = tmp_path / "work"
+    work.mkdir()
+    shutil.copytree(delivery.work / "store", work / "store", copy_function=os.link)
+    made = image(delivery.env, recipe, work)
+    _, report = verify(made)
+    said = [one for one in report["findings"] if one["code"] == "PARITY_MISMATCH"]
+    assert {one["subject"] for one in said} == {"validation.old_logprob", "validation.actor_forward"}
+    assert all(0 < one["actual"]["mismatches"] <= one["actual"]["validTokens"] for one in said)
+    assert "INTERVENTION" in codes(report)
