@@ -55,8 +55,10 @@ class Session:
         return receipt
 
     def keep(self, receipt: Receipt) -> None:
-        """Write a receipt whole; the stage is finished once it is there."""
-        self.work.write(f"{self.folder()}/{receipt.body.stage}.json", canonical_bytes(receipt))
+        """Write a receipt whole, unless it is there already; the stage is finished once it is there."""
+        raw = canonical_bytes(receipt)
+        if self.raw(receipt.body.stage) != raw:
+            self.work.write(f"{self.folder()}/{receipt.body.stage}.json", raw)
 
     def receipts(self) -> dict[str, bytes]:
         """The bytes of every receipt of this delivery, by stage in the order of the stages."""
