@@ -186,22 +186,25 @@ class Analysis:
             module["owners"] = self.owned(owners, real, digest)
 
     def mounts(self) -> List[Json]:
-        """Mounts of the processes with the loaded code that each covers."""
-        loaded = {f["path"] for f in self.files} | {m.get("file") or "" for m in self.modules()}
-        rows: Dict[str, Json] = {}
+        """Mounts of the processes with the code that each covers: shipped by a package, or by nobody."""
+        points: Dict[str, Json] = {}
         for process in self.processes:
             for mount in process["mounts"] if isinstance(process["mounts"], list) else ():
-                rows[mount["mount_point"]] = mount
-        points = sorted(rows, key=len, reverse=True)
-        for point in points:
-            rows[point]["covers"] = 0
-            rows[point]["examples"] = []
-        for path in sorted(loaded):
-            under = [p for p in points if path == p or path.startswith(p.rstrip("/") + "/")]
+                points[mount["mount_point"]] = dict(mount, covers=0, examples=[])
+        order = sorted(points, key=len, reverse=True)
+        for path in sorted(self.shipped()):
+            under = [p for p in order if path == p or path.startswith(p.rstrip("/") + "/")]
             if under:
-                row = rows[under[0]]
+                row = points[under[0]]
                 row.update(covers=row["covers"] + 1, examples=[*row["examples"], path][:5])
-        return [rows[point] for point in sorted(rows)]
+        return [points[point] for point in sorted(points)]
+
+    def shipped(self) -> Set[str]:
+        """Loaded code that should come from the image: not what the run itself made or was given."""
+        own = {"jit", "output", "input", "runtime", "worker", "agent", "generated"}
+        rows = [(f["path"], f.get("owners", [])) for f in self.files]
+        rows += [(m["file"], m.get("owners", [])) for m in self.modules() if m.get("file")]
+        return {path for path, owners in rows if not any(o["kind"] in own for o in owners)}
 
     def preload(self) -> Json:
         """/etc/ld.so.preload, which no environment variable shows."""

@@ -6,9 +6,75 @@ from tic_manifest.model.codes import Code
 
 CODES: tuple[Code, ...] = (
     Code(
-        name="WORKER_EXIT",
-        meaning="a worker died, hung, or left no output",
-        remedy="read its last log lines in the finding, mend the worker and run the same command again",
-        source="issue 2, bad input; contract, section 2",
+        name="LEDGER_INCOMPLETE",
+        meaning="the probe says that it could not see everything that was loaded",
+        remedy="remove what the finding names and probe again; what was not seen is not judged",
+        source="rules/probe.md, 5.3; scenarios 1, 2",
+    ),
+    Code(
+        name="MAPPED_NOT_DISK",
+        meaning="the code that executes is not the code in the file",
+        remedy="do not change files under a running worker; start it again in the clean image",
+        source="rules/probe.md, finding 1; scenarios 10, 11",
+    ),
+    Code(
+        name="MAPPED_DELETED",
+        meaning="a process executes a file that is no longer there under its name",
+        remedy="do not install into a running container; start the worker again in the clean image",
+        source="rules/probe.md, scenario 8",
+    ),
+    Code(
+        name="MOUNT_COVERS_SOURCE",
+        meaning="a mount lies over code that the image ships, so that other code runs",
+        remedy="run the image with nothing mounted but inputs and an output folder",
+        source="rules/probe.md, scenarios 11, 17; field report R42",
+    ),
+    Code(
+        name="PKG_STILL_EDITABLE",
+        meaning="a package is installed as a pointer to a source folder, not as files of the image",
+        remedy="install the wheel that was built from the head",
+        source="rules/probe.md, scenario 21",
+    ),
+    Code(
+        name="PKG_SILENT_FALLBACK",
+        meaning="an import failed, the failure was swallowed, and the program went another way",
+        remedy="add what the finding names as missing to the image, or take the package out",
+        source="field reports R49, R75; real-inputs.md: libnuma1",
+    ),
+    Code(
+        name="PTH_UNOWNED",
+        meaning="a .pth file that no package ships changes how Python finds code",
+        remedy="remove it from the image, or ship it in a wheel",
+        source="rules/probe.md, scenario 27",
+    ),
+    Code(
+        name="PRELOAD",
+        meaning="a library is forced into every process before its own libraries",
+        remedy="unset LD_PRELOAD and remove /etc/ld.so.preload, or ship the library and declare it",
+        source="rules/probe.md, scenarios 6, 7",
+    ),
+    Code(
+        name="LIB_DUP",
+        meaning="one process maps two files that answer to the same library name",
+        remedy="keep one of the two in the image",
+        source="rules/probe.md, scenario 4; field report R50",
+    ),
+    Code(
+        name="LIB_FAMILY_MIXED",
+        meaning="libraries of one family come from different places or versions",
+        remedy="install the family from one source",
+        source="field reports R50, R52, R54",
+    ),
+    Code(
+        name="LIB_CUDA_MAJOR_MIX",
+        meaning="one process maps CUDA libraries of two major versions",
+        remedy="install every CUDA package for one major version",
+        source="rules/probe.md, scenario 4; field report R56",
+    ),
+    Code(
+        name="JIT_REBUILT_AT_RUN",
+        meaning="code was compiled while the worker ran",
+        remedy="nothing to do where the policy allows it; else ship the artifacts in the image",
+        source="rules/probe.md, scenario 31; field report R65",
     ),
 )

@@ -1,0 +1,121 @@
+"""One observation judged: each check says what it saw also where it passes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tic_manifest.model.probe import CodeIdentity, ProbeReport
+from tic_manifest.model.verdict import Check, Finding, Status, check_of
+from tic_manifest.rules import probe_files, probe_libraries, probe_python, probe_worker
+from tic_manifest.rules.probe_view import View, bounded
+
+Rule = Callable[[View], list[Finding]]
+
+CHECKS: dict[str, tuple[Rule, ...]] = {
+    "worker": (probe_worker.worker_exit,),
+    "holder": (probe_worker.holder_missing,),
+    "ownership": (probe_files.unowned,),
+    "content": (probe_files.record_hash,),
+    "executing": (probe_files.mapped_not_disk, probe_files.mapped_deleted),
+    "overlays": (
+        probe_files.mount_covers_source,
+        probe_python.still_editable,
+        probe_python.pth_unowned,
+        probe_python.preload,
+    ),
+    "imports": (probe_python.silent_fallback,),
+    "libraries": (
+        probe_libraries.duplicates,
+        probe_libraries.mixed_families,
+        probe_libraries.cuda_majors,
+    ),
+    "jit": (probe_worker.jit_at_run,),
+    "ledger": (probe_worker.ledger,),
+}
+"""Check ids are `probe.NAME`, with the role as subject; each rule gives the findings of one code."""
+
+
+def judge_observation(report: ProbeReport) -> tuple[list[Check], list[Finding]]:
+    """Checks and findings of one observation. Nothing that was not observed passes."""
+    view = View(report)
+    checks: list[Check] = []
+    findings: list[Finding] = []
+    for name, rules in CHECKS.items():
+        found = [one for rule in rules for one in bounded(rule(view))]
+        checks.append(_row(view, name, found))
+        findings += found
+    return checks, findings
+
+
+def _row(view: View, name: str, found: list[Finding]) -> Check:
+    """The check's row; without an observation it is `not_run`, unless something was found all the same."""
+    row = check_of(f"probe.{name}", found, subject=view.role)
+    lacking = unobserved(view, name)
+    if lacking and row.status is Status.PASS:
+        return row.model_copy(update={"status": Status.NOT_RUN, "reason": lacking})
+    return row.model_copy(update={"reason": summary(view, name)})
+
+
+def unobserved(view: View, name: str) -> str:
+    """Why a check has nothing to judge; empty when it has."""
+    if name == "ledger":
+        return ""
+    if name == "worker":
+        return "" if view.report.worker else "no worker was started: a running process was looked at"
+    if name == "holder":
+        return "" if view.report.holders or view.report.policy else "no policy was named"
+    if name == "imports":
+        return "" if view.imports() else "no judged process gave a view from inside"
+    return "" if any(p.mapped for p in view.processes) else "no process was looked at while it was ready"
+
+
+def summary(view: View, name: str) -> str:
+    """What a check looked at, in one sentence with figures."""
+    makers: dict[str, Callable[[View], str]] = {
+        "worker": _worker,
+        "holder": _holder,
+        "ownership": _ownership,
+        "executing": _executing,
+        "jit": _jit,
+    }
+    return makers[name](view) if name in makers else ""
+
+
+def _worker(view: View) -> str:
+    worker = view.report.worker
+    return "" if worker is None else f"{probe_worker.how_it_ended(worker)}, {worker.seconds:.1f} s"
+
+
+def _holder(view: View) -> str:
+    rows = []
+    for holder in view.report.holders:
+        above = holder.ancestors if isinstance(holder.ancestors, tuple) else ()
+        chain = " < ".join([holder.title, *(a.name or a.title for a in above)])
+        rows.append(f"pid {holder.pid} by {holder.by}: {chain}")
+    return "; ".join(dict.fromkeys(rows)) or "no process was seen to hold the model"
+
+
+def _ownership(view: View) -> str:
+    share = view.report.ownership
+    if not share.mapped_bytes:
+        return "no mapped file was seen"
+    percent = 100 * share.owned_bytes / share.mapped_bytes
+    return (
+        f"{share.owned_bytes} of {share.mapped_bytes} mapped bytes ({percent:.4f} %) have an owner, "
+        f"{len(share.orphans)} of {share.files} files have none ({share.scope})"
+    )
+
+
+def _executing(view: View) -> str:
+    rows = [row.executing for _, row, _ in view.mapped() if row.exec_bytes]
+    same = sum(row.verdict == "same" for row in rows)
+    compared = sum(row.bytes for row in rows)
+    return f"{same} of {len(rows)} executable mappings equal their files, {compared} bytes compared"
+
+
+def _jit(view: View) -> str:
+    made = [a for a in view.report.jit.artifacts if a.path.endswith(".so")]
+    mapped = sum(a.mapped for a in made)
+    names = sorted({line for a in made if isinstance(a.code, CodeIdentity) for line in a.code.comment})
+    said = ", ".join(names) or "none"
+    return f"{len(made)} compiled libraries, {mapped} mapped; compilers named in them: {said}"

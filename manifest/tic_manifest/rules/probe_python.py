@@ -1,0 +1,121 @@
+"""How Python found its code: editable installs, .pth files, preloads, imports that failed unseen."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from tic_manifest.model.probe import BrokenImport, Imports
+from tic_manifest.model.verdict import Finding, Status, finding, note
+from tic_manifest.rules.probe_view import View
+
+
+def still_editable(view: View) -> list[Finding]:
+    """PKG_STILL_EDITABLE: by direct_url.json or an egg-link."""
+    return [
+        finding(
+            "PKG_STILL_EDITABLE",
+            Status.FAIL,
+            one.name,
+            expected="files of a wheel",
+            actual=f"editable by {one.editable}",
+            evidence={"role": view.role, "path": one.path, "version": one.version},
+        )
+        for one in view.report.distributions
+        if one.editable
+    ]
+
+
+def pth_unowned(view: View) -> list[Finding]:
+    """PTH_UNOWNED: one that a package ships is no overlay."""
+    return [
+        finding(
+            "PTH_UNOWNED",
+            Status.FAIL,
+            one.path,
+            expected="a wheel or a Debian package that ships it",
+            actual=list(one.code_lines + one.added_paths),
+            evidence={"role": view.role, "sha256": one.sha256},
+        )
+        for one in view.report.pth
+        if not one.owners
+    ]
+
+
+def preload(view: View) -> list[Finding]:
+    """PRELOAD: by environment at exec or by /etc/ld.so.preload; a note when a package ships every library."""
+    content = view.report.preload.get("file")
+    sources = [("LD_PRELOAD", value) for value in view.variable("LD_PRELOAD")]
+    sources += [("/etc/ld.so.preload", content)] if isinstance(content, str) and content.strip() else []
+    return [_preload(view, where, value) for where, value in sources]
+
+
+def _preload(view: View, where: str, value: str) -> Finding:
+    names = value.replace(":", " ").split()
+    owners = {f.path: f.owners for f in view.loaded_files()}
+    shipped = {path.rpartition("/")[2] for path, owned in owners.items() if owned}
+    evidence = {"role": view.role, "libraries": list(names)}
+    if names and all(name.rpartition("/")[2] in shipped for name in names):
+        return note("PRELOAD", where, actual=value, evidence=evidence)
+    return finding("PRELOAD", Status.FAIL, where, expected="no preload", actual=value, evidence=evidence)
+
+
+def silent_fallback(view: View) -> list[Finding]:
+    """PKG_SILENT_FALLBACK: what was measured may be another path than the one asked for, so inconclusive."""
+    found = []
+    for scan in view.imports():
+        for one in scan.broken:
+            found.append(
+                finding(
+                    "PKG_SILENT_FALLBACK",
+                    Status.INCONCLUSIVE,
+                    one.module,
+                    expected="importable",
+                    actual=_why(one),
+                    evidence=_evidence(view, one),
+                    remedy=_remedy(one),
+                )
+            )
+    return [*found, *_untried(view, view.imports())]
+
+
+def _untried(view: View, scans: Iterable[Imports]) -> list[Finding]:
+    """Extension modules that cannot be loaded and that no loaded code was seen to import: notes."""
+    return [
+        note(
+            "PKG_SILENT_FALLBACK",
+            one.module,
+            what="an extension module of a used wheel could not be loaded, and nothing loaded imports it",
+            actual=[edge.library for edge in one.missing],
+            evidence={"role": view.role, "path": one.path},
+        )
+        for scan in scans
+        for one in scan.unloadable
+        if one.module is not None and not one.tried
+    ]
+
+
+def _why(one: BrokenImport) -> str:
+    libraries = sorted({edge.library for edge in one.missing})
+    if libraries:
+        return f"{', '.join(libraries)} is not in the image"
+    return "it is on disk, was imported when its importer was loaded, and is not loaded"
+
+
+def _remedy(one: BrokenImport) -> str:
+    libraries = sorted({edge.library for edge in one.missing})
+    if libraries:
+        return f"add the package that ships {', '.join(libraries)} to the base"
+    return f"run `python -c 'import {one.module}'` in the image to see the error that was swallowed"
+
+
+def _evidence(view: View, one: BrokenImport) -> dict[str, object]:
+    edges = [{"library": edge.library, "needed_by": edge.needed_by} for edge in one.missing]
+    return {
+        "role": view.role,
+        "imported_by": one.importer,
+        "file": one.file,
+        "line": one.line,
+        "where": one.where,
+        "path": one.path,
+        "missing": edges,
+    }
