@@ -275,7 +275,7 @@ def test_one_weight_moved_by_one_ulp_changes_the_count(delivery: Delivery, tmp_p
     """The trainer runs again in the same image with one weight nudged; the figures say so, and so does the finding."""
     text = delivery.recipe.read_text().replace(
         "--tokens, /in/rollout_a/tokens.json, --out, /out]",
-        "--tokens, /in/rollout_a/tokens.json, --nudge, 'policy.bin:5', --out, /out]",
+        "--tokens, /in/rollout_a/tokens.json, --nudge, '5', --out, /out]",
     )
     recipe = tmp_path / "mini.yaml"
     recipe.write_text(text)
