@@ -52,10 +52,18 @@ class GitMirror:
         wants |= {ref: f"refs/tic/remote/{ref}" for ref in refs}
         if wants:
             self._ready()
-            self.remote.fetch(self.path, wants)
-            self._refuse_shallow()
+            self._fetch(wants)
         for one in self.missing(commits):
             raise RefusedError("PIN_UNFETCHABLE", f"{one} is no commit", actual=self._kind(one) or "nothing")
+
+    def _fetch(self, wants: dict[str, str]) -> None:
+        try:
+            self.remote.fetch(self.path, wants)
+        except UnavailableError as error:
+            if error.code == "SHALLOW":
+                # commits without their parents came in; the next run must not take them for history
+                shutil.rmtree(self.path, ignore_errors=True)
+            raise
 
     def remote_refs(self, patterns: Sequence[str]) -> dict[str, GitCommit]:
         """What the server's refs name now. Raises UnavailableError."""
@@ -86,6 +94,8 @@ class GitMirror:
     def merge_bases(self, left: GitCommit, right: GitCommit) -> tuple[GitCommit, ...]:
         """Every best common ancestor, sorted; two or more in criss-cross histories, none if unrelated."""
         ran = self.run(["merge-base", "--all", _oid(left), _oid(right)], answers=(0, 1))
+        if ran.status == 1:
+            self._walk_whole([left, right])
         return tuple(sorted(ran.out.decode("ascii").split()))
 
     def merge_base(self, left: GitCommit, right: GitCommit) -> GitCommit | None:
@@ -96,7 +106,10 @@ class GitMirror:
     def is_ancestor(self, ancestor: GitCommit, descendant: GitCommit) -> bool:
         """Reachability; status 128 is a missing object, not a "no"."""
         argv = ["merge-base", "--is-ancestor", _oid(ancestor), _oid(descendant)]
-        return self.run(argv, answers=(0, 1)).status == 0
+        if self.run(argv, answers=(0, 1)).status == 0:
+            return True
+        self._walk_whole([descendant, f"^{ancestor}"])
+        return False
 
     def merge(self, base: GitCommit, head: GitCommit) -> Merge:
         """Merge in memory, driver-free. Raises UnavailableError OBJECTS_MISSING when git could not tell."""
@@ -170,6 +183,10 @@ class GitMirror:
         """The one line that git prints."""
         return self.run(argv).out.decode("utf-8", "surrogateescape").strip()
 
+    def _walk_whole(self, revisions: Sequence[str]) -> None:
+        """Prove that a "no" is one: git 2.39 also answers 1 where a parent is missing."""
+        self.run(["rev-list", "--count", *revisions])
+
     def _kind(self, oid: str) -> str:
         ran = self.runner.run(["cat-file", "-t", _oid(oid)], repo=self.path)
         return ran.out.decode("ascii", "replace").strip() if ran.status == 0 else ""
@@ -181,14 +198,6 @@ class GitMirror:
         values = {key: value for key, _, value in pairs}
         paths = {key[: -len(".path")]: value for key, value in values.items() if key.endswith(".path")}
         return {path: values.get(f"{section}.url", "") for section, path in paths.items()}
-
-    def _refuse_shallow(self) -> None:
-        if self.text(["rev-parse", "--is-shallow-repository"]) != "false":
-            raise UnavailableError(
-                "SHALLOW",
-                "the server gave a shallow history, so no merge base can be trusted",
-                remedy="point the recipe at a full clone",
-            )
 
     def _ready(self) -> None:
         if not self.path.is_dir():

@@ -24,7 +24,7 @@ _FORMAT = "%H%x00%P%x00%an%x00%ae%x00%aI%x00%B%x00"
 _NOBODY = {
     f"GIT_{role}_{key}": value
     for role in ("AUTHOR", "COMMITTER")
-    for key, value in (("NAME", "tic"), ("EMAIL", "tic@localhost"), ("DATE", "0 +0000"))
+    for key, value in (("NAME", "tic"), ("EMAIL", "tic@localhost"), ("DATE", "@0 +0000"))
 }
 _DIFF = ["diff-tree", "--stdin", "-r", "--root", "--no-renames", "--no-ext-diff", "--no-textconv"]
 

@@ -61,7 +61,10 @@ class HttpRemote:
         specs = "".join(f"+{there}:{here}\n" for there, here in wants.items()).encode()
         if depth:
             options.append(f"--depth={depth}")
-        self._run(mirror, ["fetch", "--quiet", *options, "--stdin", "--end-of-options", self._url], specs)
+        argv = ["fetch", "--quiet", *options, "--stdin", "--end-of-options", self._url]
+        if "shallow" in self._run(mirror, argv, specs).err:
+            # git warns, takes the objects without their parents, and exits with 0
+            raise shallow(self._shown)
 
     def _run(self, mirror: Path, argv: list[str], stdin: bytes | None = None) -> Ran:
         ran = self._runner.run(argv, repo=mirror, stdin=stdin, timeout_seconds=self._timeout)
@@ -70,11 +73,20 @@ class HttpRemote:
         return ran
 
 
+def shallow(shown: str) -> UnavailableError:
+    """The server lacks history, so no merge base can be trusted."""
+    return UnavailableError(
+        "SHALLOW", "the server has a shallow history", where=shown, remedy="point the recipe at a full clone"
+    )
+
+
 def remote_error(words: str, shown: str) -> TicError:
     """The error that git's words stand for. Only "no such object" is the pin's fault."""
     text = words.strip()[-600:]
     if "mismatched algorithms" in words or "sha256" in words.lower():
         return PersonError("RECIPE", "a SHA-256 repository is not supported yet", where=shown, actual=text)
+    if "shallow" in words:
+        return shallow(shown)
     if _GONE.search(words):
         return RefusedError(
             "PIN_UNFETCHABLE",

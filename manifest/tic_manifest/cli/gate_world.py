@@ -66,14 +66,18 @@ def _live(ctx: click.Context, source: Source, runner: GitRunner, forge_map: Forg
         name: Worktree(runner, path, name, recording.put_local if recording else None)
         for name, path in source.worktrees.items()
     }
-    yield World(
+    world = World(
         forge=GitHubForge(source.api, exchange, forge_map, _pause(time_scale(os.environ))),
         mirror=_mirrors(runner, source.store, forge_map, mirrors),
         checkouts=checkouts,
         progress=wiring.progress(ctx),
     )
-    if recording:
-        recording.write(exchange.answers, mirrors)
+    try:
+        yield world
+    finally:
+        # also where the run was refused: the recording then shows why
+        if recording:
+            recording.write(exchange.answers, mirrors)
 
 
 @contextmanager

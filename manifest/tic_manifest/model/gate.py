@@ -167,6 +167,8 @@ class HeadFacts(Value):
     """`refs/pull/N/head` by git; null where the server keeps none."""
     branch: GitCommit | None
     """The head branch's tip; null where it cannot be read."""
+    listed: GitCommit | None = None
+    """The head in the list of open pull requests; null where it is not listed."""
     merge_parents: Annotated[tuple[GitCommit, ...], Field(max_length=8)] | None = None
     pin_in_head: bool | None = None
     former: bool | None = None

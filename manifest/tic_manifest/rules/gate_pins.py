@@ -22,7 +22,7 @@ def head(facts: PullRequestFacts, policy: GatePolicy) -> list[Finding]:
         return []
     if seen.pinned == "unfetchable":
         return [_unfetchable(facts)]
-    records = [one for one in (seen.ref, seen.forge, seen.branch) if one is not None]
+    records = [one for one in (seen.ref, seen.forge, seen.branch, seen.listed) if one is not None]
     found = []
     if len(set(records)) > 1:
         found.append(_lag(facts, seen))
@@ -44,7 +44,7 @@ def _unfetchable(facts: PullRequestFacts) -> Finding:
 
 
 def _lag(facts: PullRequestFacts, seen: HeadFacts) -> Finding:
-    said = {"forge": seen.forge, "ref": seen.ref, "branch": seen.branch}
+    said = {"forge": seen.forge, "ref": seen.ref, "branch": seen.branch, "list": seen.listed}
     return finding(
         "HEAD_RECORD_LAG",
         Status.INCONCLUSIVE,

@@ -161,7 +161,7 @@ def _facts(first: First, inset: gate_deps.InSet, world: World) -> PullRequestFac
         repository=first.repository,
         pull=read.pull if isinstance(read, PullRead) else read,
         polls=read.polls if isinstance(read, PullRead) else 0,
-        head=look.head(),
+        head=look.head(rows),
         base=base,
         range=look.ask(lambda refs: gate_git.range_facts(git, pin, refs)),
         stack=look.around(

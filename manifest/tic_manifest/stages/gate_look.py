@@ -76,13 +76,9 @@ class Look:
         return refs if isinstance(refs, Unknown) else known(lambda: question(refs))
 
     def listing(self) -> Mapping[int, Listed] | Unknown:
-        """Every open pull request of the repository, without our own."""
+        """Every open pull request of the repository, ours among them."""
         first = self.first
-        rows = known(lambda: open_pulls(self.world.forge, first.pin))
-        if isinstance(rows, Unknown):
-            return rows
-        ours = first.pull.base_repo_id if first.pull else None
-        return gate_stack.others_of(rows, first.pin, ours)
+        return known(lambda: open_pulls(self.world.forge, first.pin))
 
     def around(
         self,
@@ -97,7 +93,8 @@ class Look:
             return blocked("the pull request's record is not known")
         if isinstance(rows, Unknown) and needs_rows:
             return rows
-        others = {} if isinstance(rows, Unknown) else rows
+        listed = {} if isinstance(rows, Unknown) else rows
+        others = gate_stack.others_of(listed, self.first.pin, read.pull.base_repo_id)
         return self.ask(
             lambda refs: question(
                 gate_stack.Around(
@@ -129,7 +126,7 @@ class Look:
         again = known(lambda: read_again(world.forge, self.first.pin, read, AGAIN))
         return read if isinstance(again, Unknown) else again
 
-    def head(self) -> HeadFacts | Unknown:
+    def head(self, rows: Mapping[int, Listed] | Unknown) -> HeadFacts | Unknown:
         """The pinned head against the records of the live one."""
         first = self.first
         if isinstance(first.pins, Unknown):
@@ -147,6 +144,7 @@ class Look:
             forge=pull.head_sha if pull else None,
             ref=ref,
             branch=head_branch(first, self.world) if pull and pull.state == "open" else None,
+            listed=_listed_head(rows, first.pin),
         )
         return self.ask(lambda live: self._compared(records, live))
 
@@ -179,6 +177,11 @@ class Look:
             return None
         pin, git = self.first.pin, self.first.git
         return self.ask(lambda refs: checkout.facts(pin.head, git, sorted({*refs.named.values()})))
+
+
+def _listed_head(rows: Mapping[int, Listed] | Unknown, pin: Pinned) -> str | None:
+    row = None if isinstance(rows, Unknown) else rows.get(pin.number)
+    return row.head_sha if row else None
 
 
 def _holds(git: GateGit, pin: Pinned, live: str) -> bool:

@@ -35,7 +35,7 @@ def _certificate(pull: PullRequestFacts) -> list[Certificate]:
     seen = pull.head
     if not isinstance(seen, HeadFacts) or not seen.equal or seen.pin_in_head:
         return []
-    records = {one for one in (seen.ref, seen.forge, seen.branch) if one}
+    records = {one for one in (seen.ref, seen.forge, seen.branch, seen.listed) if one}
     return [
         Certificate(pull.name, pull.pinned_head, new, pull.pinned_base)
         for new in records
