@@ -247,10 +247,8 @@ def test_kill_anywhere_and_the_same_command_ends_with_the_same_digest(
 ) -> None:
     """Three seeded moments in each of four stages; no finished stage is done again."""
     work, stage = tmp_path / "work", STAGES[seed % 4]
-    work.mkdir()
-    shutil.copytree(delivery.work / "store", work / "store", copy_function=os.link)
     later = STAGES[STAGES.index(stage) :]
-    shutil.copytree(delivery.work, work, copy_function=os.link, dirs_exist_ok=True)
+    shutil.copytree(delivery.work, work, copy_function=os.link)
     folder = work / "receipts" / delivery.digest("lock")
     for name in later:
         (folder / f"{name}.json").unlink(missing_ok=True)
