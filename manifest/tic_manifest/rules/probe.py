@@ -32,7 +32,7 @@ CHECKS: dict[str, tuple[Rule, ...]] = {
     "jit": (probe_worker.jit_at_run,),
     "ledger": (probe_worker.ledger,),
 }
-"""Check ids are `probe.NAME`, with the role as subject; each rule gives the findings of one code."""
+"""Check ids are `probe.ROLE.NAME`; each rule gives the findings of one code."""
 
 
 def judge_observation(report: ProbeReport) -> tuple[list[Check], list[Finding]]:
@@ -49,7 +49,7 @@ def judge_observation(report: ProbeReport) -> tuple[list[Check], list[Finding]]:
 
 def _row(view: View, name: str, found: list[Finding]) -> Check:
     """The check's row; without an observation it is `not_run`, unless something was found all the same."""
-    row = check_of(f"probe.{name}", found, subject=view.role)
+    row = check_of(f"probe.{view.role}.{name}", found, subject=view.role)
     lacking = unobserved(view, name)
     if lacking and row.status is Status.PASS:
         return row.model_copy(update={"status": Status.NOT_RUN, "reason": lacking})

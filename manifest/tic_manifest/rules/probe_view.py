@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 
 from tic_manifest.model.probe import Imports, Inside, Module, ProbeReport
-from tic_manifest.model.probe_parts import File, Mapped, Process, Variable
+from tic_manifest.model.probe_parts import File, Mapped, Owner, Process, Variable
 from tic_manifest.model.verdict import Finding
 
 MAX_FINDINGS = 200
@@ -84,3 +85,49 @@ def bounded(findings: Iterable[Finding]) -> list[Finding]:
         last = shown[-1]
         shown[-1] = last.model_copy(update={"evidence": {**last.evidence, "not_listed": more}})
     return shown
+
+
+@dataclass(frozen=True, kw_only=True)
+class Loaded:
+    """What judged processes loaded of one wheel: number of modules, (path, sha256) of native libraries."""
+
+    modules: int
+    native: tuple[tuple[str, str | None], ...]
+    differing: tuple[str, ...]
+
+    @property
+    def files(self) -> int:
+        """Loaded files in all."""
+        return self.modules + len(self.native)
+
+
+def loaded_of(view: View, wheel: str) -> Loaded:
+    """Loaded files of the distribution that a wheel file installs, by its name and version."""
+    key = _wheel_key(wheel)
+    modules = {m.file: m.owners for m in view.modules() if m.file and _owned(m.owners, key)}
+    native = {f.path: f for f in view.loaded_files() if _owned(f.owners, key)}
+    owners = {**modules, **{path: file.owners for path, file in native.items()}}
+    return Loaded(
+        modules=len(modules.keys() - native.keys()),
+        native=tuple((path, native[path].sha256) for path in sorted(native)),
+        differing=tuple(sorted(path for path, rows in owners.items() if _owned(rows, key, "differs"))),
+    )
+
+
+def _wheel_key(wheel: str) -> tuple[str, str]:
+    name, version = wheel.split("-")[:2] if wheel.count("-") >= 4 else (wheel, "")
+    return _normal(name), version
+
+
+def _normal(name: str) -> str:
+    """A project name as PEP 503 compares it."""
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def _owned(owners: Iterable[Owner], key: tuple[str, str], record: str | None = None) -> bool:
+    return any(
+        owner.kind == "wheel"
+        and (_normal(owner.name or ""), owner.version) == key
+        and record in (None, owner.record)
+        for owner in owners
+    )

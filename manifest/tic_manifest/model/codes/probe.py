@@ -6,6 +6,12 @@ from tic_manifest.model.codes import Code
 
 CODES: tuple[Code, ...] = (
     Code(
+        name="WORKER_EXIT",
+        meaning="a worker died, hung, or left no output",
+        remedy="read its last log lines in the finding, mend the worker and run the same command again",
+        source="issue 2, bad input; contract, section 2",
+    ),
+    Code(
         name="LEDGER_INCOMPLETE",
         meaning="the probe says that it could not see everything that was loaded",
         remedy="remove what the finding names and probe again; what was not seen is not judged",
