@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from tic_manifest.ports_gate import Checkout, GateGit
 
 SCALE = "TIC_TIME_SCALE"
+LOCK = "lock.json"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,6 +40,8 @@ class Source:
     record: Path | None = None
     replay: Path | None = None
     worktrees: Mapping[str, Path] = field(default_factory=dict)
+    lock: bytes | None = None
+    """The lock of an image that is judged again: a recording keeps it."""
 
 
 @contextmanager
@@ -76,8 +79,10 @@ def _live(ctx: click.Context, source: Source, runner: GitRunner, forge_map: Forg
         yield world
     finally:
         # also where the run was refused: the recording then shows why
-        if recording:
+        if recording and source.record:
             recording.write(exchange.answers, mirrors)
+            if source.lock is not None:
+                (source.record / LOCK).write_bytes(source.lock)
 
 
 @contextmanager
@@ -117,6 +122,11 @@ def _mirrors(
         return mirrors[name][0]
 
     return mirror
+
+
+def kept_lock(replay: Path) -> bytes:
+    """The lock that a recording of an image keeps. Raises PersonError USAGE."""
+    return wiring.read_person_file(replay / LOCK)
 
 
 def _pause(scale: float) -> Callable[[float], None]:

@@ -225,6 +225,13 @@ class Closing(Value):
     tip: GitCommit | None
 
 
+class AuditFacts(Value):
+    """What became of a delivered pull request: how it was merged, and what reverts that."""
+
+    merged_as: Literal["ancestor", "squash", "rebase", "different"] | None
+    reverts: Commits = ()
+
+
 class PullRequestFacts(Value):
     """Everything the gate's rules need of one pull request."""
 
@@ -255,6 +262,8 @@ class PullRequestFacts(Value):
     lfs_malformed: Paths = ()
     local: LocalFacts | Unknown | None = None
     closing: Closing | Unknown | None = None
+    audit: AuditFacts | Unknown | None = None
+    """Only where a delivered image is judged again."""
     answers: Digest | None = None
     """Digest of every answer of forge and git server that was read for this pull request."""
 

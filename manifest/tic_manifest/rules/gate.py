@@ -20,7 +20,15 @@ from tic_manifest.model.gate import (
     Unknown,
 )
 from tic_manifest.model.verdict import Check, Finding, Report, State, Status, check_of, note, report
-from tic_manifest.rules import gate_deps, gate_local, gate_merge, gate_pins, gate_stack, gate_state
+from tic_manifest.rules import (
+    gate_audit,
+    gate_deps,
+    gate_local,
+    gate_merge,
+    gate_pins,
+    gate_stack,
+    gate_state,
+)
 
 Rule = Callable[[PullRequestFacts, GatePolicy], list[Finding]]
 
@@ -48,15 +56,35 @@ LAST: tuple[tuple[str, tuple[str, ...], Rule], ...] = (
     ("local", ("local",), gate_local.checkout),
     ("snapshot", ("closing",), gate_local.snapshot),
 )
+DELIVERED: tuple[tuple[str, tuple[str, ...], Rule], ...] = (
+    ("repository", ("repository",), gate_state.identity),
+    ("state", ("pull", "audit"), gate_audit.state),
+    ("head", ("pull", "head"), gate_audit.head),
+    ("base", ("base",), gate_audit.base),
+    ("reverted", ("audit",), gate_audit.reverted),
+    ("snapshot", ("closing",), gate_local.snapshot),
+)
+"""What can become untrue of an image after it was delivered."""
+
 SET_CHECK = "set_coherent"
+Judged = Callable[[PullRequestFacts, GateFacts], list[tuple[Check, list[Finding]]]]
 
 
 def judge(facts: GateFacts) -> Report:
     """The report of a snapshot."""
+    return _rolled(facts, _judged)
+
+
+def judge_delivered(facts: GateFacts) -> Report:
+    """The report of a delivered image: what became of its pull requests since (contract, section 3)."""
+    return _rolled(facts, lambda pull, all_facts: [_check(*row, pull, all_facts.policy) for row in DELIVERED])
+
+
+def _rolled(facts: GateFacts, judged: Judged) -> Report:
     checks: list[Check] = []
     found: list[Finding] = []
     for pull in facts.pulls:
-        for check, said in _judged(pull, facts):
+        for check, said in judged(pull, facts):
             checks.append(check)
             found += said
         found.append(_judged_note(pull))

@@ -72,11 +72,21 @@ def policy_of(policy: Policy) -> GatePolicy:
     )
 
 
-def gather(pins: Sequence[Pinned], all_pins: Sequence[Pinned], policy: GatePolicy, world: World) -> GateFacts:
-    """The facts of one closed snapshot. `all_pins` is the whole set, `pins` what is judged of it."""
+def gather(
+    pins: Sequence[Pinned],
+    all_pins: Sequence[Pinned],
+    policy: GatePolicy,
+    world: World,
+    *,
+    delivered: bool = False,
+) -> GateFacts:
+    """The facts of one closed snapshot. `all_pins` is the whole set, `pins` what is judged of it.
+
+    `delivered` also asks what became of pull requests that are in an image already.
+    """
     firsts = {pin.name: _first(pin, world) for pin in all_pins if pin in pins}
     inset = _in_set(all_pins, firsts)
-    facts = [_facts(first, inset, world) for first in firsts.values()]
+    facts = [_facts(first, inset, world, delivered) for first in firsts.values()]
     closings = {one.name: known(_closing_of(firsts[one.name], one, world)) for one in facts}
     digests = {name: _digest(first, world) for name, first in firsts.items()}
     return GateFacts(
@@ -136,7 +146,7 @@ def _in_set(all_pins: Sequence[Pinned], firsts: Mapping[str, First]) -> gate_dep
     )
 
 
-def _facts(first: First, inset: gate_deps.InSet, world: World) -> PullRequestFacts:
+def _facts(first: First, inset: gate_deps.InSet, world: World, delivered: bool) -> PullRequestFacts:
     """Everything of one pull request but the closing reads."""
     pin, git = first.pin, first.git
     look = Look(first, world)
@@ -175,6 +185,7 @@ def _facts(first: First, inset: gate_deps.InSet, world: World) -> PullRequestFac
         submodules=look.ask(lambda refs: gate_deps.submodule_facts(git, pin, inset, world.mirror)),
         lfs_malformed=look.lfs(),
         local=look.local(),
+        audit=look.audit() if delivered else None,
     )
 
 

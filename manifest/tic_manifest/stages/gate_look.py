@@ -7,10 +7,18 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from tic_manifest.formats.forge_pull import Listed, repository
-from tic_manifest.model.gate import ForgePull, HeadFacts, LocalFacts, MergeFacts, RepositoryFacts, Unknown
+from tic_manifest.model.gate import (
+    AuditFacts,
+    ForgePull,
+    HeadFacts,
+    LocalFacts,
+    MergeFacts,
+    RepositoryFacts,
+    Unknown,
+)
 from tic_manifest.ports import Progress
 from tic_manifest.ports_gate import Checkout, GateForge, GateGit
-from tic_manifest.stages import gate_git, gate_stack
+from tic_manifest.stages import gate_audit, gate_git, gate_stack
 from tic_manifest.stages.gate_git import Refs
 from tic_manifest.stages.gate_reads import AGAIN, Pinned, PullRead, blocked, known, open_pulls, read_again
 
@@ -169,6 +177,13 @@ class Look:
         """Paths that should have been pointers; none where the tree cannot be read."""
         found = self.ask(lambda refs: self.first.git.lfs_malformed(self.first.pin.head))
         return () if isinstance(found, Unknown) else found[:100]
+
+    def audit(self) -> AuditFacts | Unknown:
+        """What became of it, where it is in an image already."""
+        first, read = self.first, self.first.read
+        if isinstance(read, Unknown):
+            return blocked("the pull request's record is not known")
+        return self.ask(lambda refs: gate_audit.audit_facts(first.git, first.pin, refs, read.pull))
 
     def local(self) -> LocalFacts | Unknown | None:
         """The local checkout, where one is judged."""
