@@ -13,6 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tic_manifest.formats.strict_json import read_model
+from tic_manifest.model.probe import ProbeReport
+from tic_manifest.rules.probe import judge_observation
 
 ROOT = Path(__file__).resolve().parents[2]
 AGENT = ROOT / "images" / "agent" / "probe_agent.py"
@@ -51,9 +54,15 @@ def observe(folder: Path, body: str, *options: str, env: dict[str, str] | None =
         "100",
     ]
     command += [*options, "--", sys.executable, str(script), str(folder)]
-    done = subprocess.run(command, env=os.environ | (env or {}), capture_output=True, text=True, timeout=150)
+    done = subprocess.run(
+        command, env=os.environ | (env or {}), capture_output=True, text=True, timeout=150, check=False
+    )
     assert (done.returncode, done.stderr) == (0, "")
-    return dict(json.loads((out / "probe.json").read_text()))
+    raw = (out / "probe.json").read_bytes()
+    judge_observation(
+        read_model(raw, ProbeReport, "probe.json")
+    )  # whatever happened, the reader knows its shape
+    return dict(json.loads(raw))
 
 
 @pytest.fixture
@@ -159,7 +168,7 @@ def test_a_worker_that_cannot_start_is_an_observation(tmp_path: Path) -> None:
         "--timeout",
         "x",
     ]
-    assert subprocess.run(command, timeout=60).returncode == 0
+    assert subprocess.run(command, timeout=60, check=False).returncode == 0
     worker = json.loads((out / "probe.json").read_text())["worker"]
     assert worker["outcome"] == "start_failed" and "FileNotFoundError" in worker["error"]
     assert worker["argv"] == ["/no/such/program", "--timeout", "x"]
@@ -469,7 +478,9 @@ def test_a_snapshot_of_a_running_process(tmp_path: Path, policy: Path) -> None:
 
 
 def test_a_process_that_is_gone_is_said_to_be(tmp_path: Path) -> None:
-    done = subprocess.run([sys.executable, AGENT, "--pid", "4194304"], capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, AGENT, "--pid", "4194304"], capture_output=True, text=True, check=False
+    )
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == "probe_agent: ProcessLookupError: no process 4194304\n"
 

@@ -5,9 +5,9 @@ Keys are the agent's own. A part that could not be observed is `Failed` instead 
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from tic_manifest.model.base import Sha256Hex
 from tic_manifest.model.probe_parts import (
@@ -281,3 +281,11 @@ class ProbeReport(Observed):
     gone: tuple[str, ...]
     owner_errors: tuple[str, ...]
     notes: tuple[str, ...]
+
+    @model_validator(mode="after")
+    def _numbers_name_files(self) -> Self:
+        """Every file number is one of `files`."""
+        rows = [row.file for s in self.snapshots for p in s.processes for row in p.mapped]
+        if max([*rows, *(row.file for row in self.appeared)], default=-1) >= len(self.files):
+            raise ValueError("a file number outside the list of files")
+        return self

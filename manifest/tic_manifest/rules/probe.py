@@ -96,13 +96,17 @@ def _holder(view: View) -> str:
 
 
 def _ownership(view: View) -> str:
-    share = view.report.ownership
-    if not share.mapped_bytes:
+    """Computed again from the rows: the sum that the agent wrote is for people only."""
+    sizes = view.sizes()
+    total = sum(sizes.values())
+    if not total:
         return "no mapped file was seen"
-    percent = 100 * share.owned_bytes / share.mapped_bytes
+    orphans = [path for path, file in view.by_path().items() if path in sizes and not file.owners]
+    owned = total - sum(sizes[path] for path in orphans)
+    scope = "processes that hold the model" if view.report.holders else "all processes"
     return (
-        f"{share.owned_bytes} of {share.mapped_bytes} mapped bytes ({percent:.4f} %) have an owner, "
-        f"{len(share.orphans)} of {share.files} files have none ({share.scope})"
+        f"{owned} of {total} mapped bytes ({100 * owned / total:.4f} %) have an owner, "
+        f"{len(orphans)} of {len(sizes)} files have none ({scope})"
     )
 
 

@@ -46,6 +46,22 @@ class View:
         numbers |= {row.file for row in self.report.appeared if row.pid in pids}
         return tuple(self.report.files[n] for n in sorted(numbers))
 
+    def by_path(self) -> dict[str, File]:
+        """Mapped files by path, memory that only looks like a file left out."""
+        return {file.path: file for file in self.loaded_files() if not file.runtime}
+
+    def sizes(self) -> dict[str, int]:
+        """Mapped bytes of each file: the most that one process mapped of it."""
+        pids = {p.pid for p in self.processes}
+        rows = [(row.file, row.bytes) for _, row, _ in self.mapped()]
+        rows += [(row.file, row.bytes) for row in self.report.appeared if row.pid in pids]
+        sizes: dict[str, int] = {}
+        for number, size in rows:
+            file = self.report.files[number]
+            if not file.runtime:
+                sizes[file.path] = max(size, sizes.get(file.path, 0))
+        return sizes
+
     def inside(self, process: Process) -> tuple[Inside, ...]:
         """The views that the process gave of itself."""
         known = process.status.get("ns_pids")

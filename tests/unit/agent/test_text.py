@@ -17,9 +17,8 @@ AGENT = ROOT / "images" / "agent" / "probe_agent.py"
 
 
 def test_the_one_file_is_what_the_modules_give() -> None:
-    done = subprocess.run(
-        [sys.executable, ROOT / "scripts" / "build-agent", "--check"], capture_output=True, text=True
-    )
+    command = [sys.executable, ROOT / "scripts" / "build-agent", "--check"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
 
 

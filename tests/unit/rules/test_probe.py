@@ -1,0 +1,305 @@
+"""Observations judged: every code with its counterexample, and nothing unseen that passes."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from tic_manifest.errors import RefusedError
+from tic_manifest.formats.strict_json import read_model
+from tic_manifest.model.probe import ProbeReport
+from tic_manifest.model.verdict import Check, Finding, Status
+from tic_manifest.rules.probe import judge_observation
+from tic_manifest.rules.probe_view import View, loaded_of
+
+A, B = "a" * 64, "b" * 64
+SITE = "/opt/venv/lib/python3.11/site-packages"
+Json = dict[str, Any]
+WHEEL = {"kind": "wheel", "name": "demo", "version": "1.0", "distribution": 0, "recorded_sha256": A}
+MATCH = {**WHEEL, "record": "match"}
+DIFFERS = {**WHEEL, "record": "differs"}
+DEBIAN = {"kind": "dpkg", "name": "libc6", "version": "2.36", "record": "match"}
+
+
+def file(path: str, *owners: Json, soname: str | None = None, **more: Any) -> Json:
+    """A mapped file."""
+    elf = {"soname": soname, "needed": [], "rpath": [], "runpath": [], "build_id": None, "machine": "x86_64"}
+    row = {"path": path, "root": "", "device": "8:1", "inode": 1, "deleted": False, "runtime": False}
+    return {**row, "owners": list(owners), "sha256": A, "elf": elf, **more}
+
+
+def mapped(number: int, verdict: str = "same", **more: Any) -> Json:
+    """A file in a process."""
+    row = {"file": number, "segments": 3, "bytes": 8192, "exec_bytes": 4096, "perms": ["r-xp"]}
+    executing = {"verdict": verdict, "bytes": 4096 if verdict == "same" else 0, "reason": "why"}
+    return {**row, "executing": executing, "identity": "same", "read_by": "path", **more}
+
+
+def clean_report() -> Json:
+    """A worker that held its model, with every file owned and nothing strange."""
+    evidence = {"maps_checkpoint": False, "samples": 16, "found": 12, "holder": True, "bytes_scanned": 9}
+    key = {"pid": 7, "start_ticks": 70, "title": "VLLM::Worker", "argv": ["VLLM::Worker"]}
+    above = [{"pid": 1, "title": "VLLM::EngineCor", "name": "VLLM::EngineCore", "start_ticks": 1}]
+    anonymous = {"count": 0, "bytes": 0, "writable": 0, "names": []}
+    maps = {"lines": 9, "malformed": 0, "truncated": False, "anonymous_executable": anonymous}
+    process = {
+        **key, "exited": False, "status": {"ns_pids": [7]}, "ancestors": above, "environ": [], "mounts": [],
+        "maps": maps, "mapped": [mapped(0), mapped(1)], "holder": evidence,
+    }  # fmt: skip
+    link_map = {"objects": [], "count": 9, "adds": 9, "subs": 0}
+    module = {"name": "demo", "file": f"{SITE}/demo.py", "on_disk": True, "sha256": A, "owners": [MATCH]}
+    inside = {
+        "schema": "tic/probe-agent/v1", "kind": "inside", "agent_version": "1", "label": "ready", "pid": 7,
+        "start_ticks": 70, "python": {}, "modules": [module], "module_count": 1, "modules_appeared": [],
+        "distribution_count": 1, "environ": [], "threads": {}, "link_map": link_map, "parameters": {}, "torch": {},
+        "jit": {}, "agent_effect": {},
+    }  # fmt: skip
+    exit_ = {"pid": 3, "seconds": 2.0, "status": 0, "code": 0, "signal": None, "core_dumped": False}
+    stream = {"tail": ["last"], "lines": 1, "bytes": 5, "ended": True, "log": "x", "log_truncated": False}
+    share = {"files": 2, "bytes": 16384}
+    scan = {"pid": 7, "label": "ready", "view_of_process": True, "scanned": 1, "not_scanned": 0, "errors": []}
+    return {
+        "schema": "tic/probe-agent/v1", "kind": "probe", "mode": "run", "role": "rollout", "agent": {}, "host": {},
+        "worker": {
+            "argv": ["x"], "pid": 3, "outcome": "exited", "error": None, "exit": exit_, "ready": True,
+            "marks": {"ready": 1.0}, "seconds": 2.0, "adopted": [], "left_behind": [], "stdout": stream,
+            "stderr": stream, "limits": {"ready": 9.0, "total": 10.0},
+        },
+        "seen": [], "inside": [inside], "gone": [], "owner_errors": [], "notes": [], "debian": [], "pth": [],
+        "snapshots": [{"label": "ready", "seconds": 1.0, "took": 0.1, "processes": [process]}],
+        "files": [file(f"{SITE}/demo/_C.abi3.so", MATCH), file("/usr/lib/libc.so.6", DEBIAN, soname="libc.so.6")],
+        "holders": [{**key, "ancestors": above, "holder": evidence, "snapshot": "ready", "by": "memory",
+                     "parameter_bytes": 5}],
+        "policy": {"path": "/in", "files": [], "bytes": 9, "errors": [], "samples": 16},
+        "distributions": [{"name": "demo", "version": "1.0", "path": "/x", "site": SITE, "editable": None,
+                           "installer": "pip", "record_sha256": A}],
+        "mounts": [{"mount_point": "/", "root": "/", "device": "0:1", "fstype": "overlay", "source": "overlay",
+                    "read_only": False, "covers": 9, "examples": []}],
+        "preload": {"file": None}, "imports": [{**scan, "broken": [], "absent": [], "unloadable": []}],
+        "jit": {"places": [], "artifacts": [], "compilers": []},
+        "ownership": {"mapped_bytes": 16384, "owned_bytes": 16384, "files": 2, "by_kind": {"wheel": share},
+                      "runtime": {"files": 0, "bytes": 0}, "orphans": [], "scope": "holders"},
+        "appeared": [],
+    }  # fmt: skip
+
+
+def process(report: Json) -> Json:
+    """The one process of the one snapshot."""
+    one: Json = report["snapshots"][0]["processes"][0]
+    return one
+
+
+def judge(change: Callable[[Json], object] = lambda report: None) -> tuple[dict[str, Check], list[Finding]]:
+    """The clean report with one change, judged; checks by their last name."""
+    report = copy.deepcopy(clean_report())
+    change(report)
+    value = read_model(json.dumps(report).encode(), ProbeReport, "probe.json")
+    checks, findings = judge_observation(value)
+    return {check.id.rpartition(".")[2]: check for check in checks}, findings
+
+
+def test_a_clean_observation_passes_every_check_and_says_figures() -> None:
+    checks, findings = judge()
+    assert findings == []
+    assert {check.status for check in checks.values()} == {Status.PASS}
+    assert checks["ownership"].reason.startswith("16384 of 16384 mapped bytes (100.0000 %) have an owner")
+    assert checks["holder"].reason == "pid 7 by memory: VLLM::Worker < VLLM::EngineCore"
+    assert checks["executing"].reason.startswith("2 of 2 executable mappings equal their files, 8192 bytes")
+
+
+def set_owner(number: int, *owners: Json) -> Callable[[Json], object]:
+    return lambda r: r["files"][number].update(owners=list(owners))
+
+
+def add_file(row: Json, **more: Any) -> Callable[[Json], object]:
+    def change(report: Json) -> None:
+        report["files"].append(row)
+        process(report)["mapped"].append(mapped(len(report["files"]) - 1, **more))
+
+    return change
+
+
+def add_import(**row: Any) -> Callable[[Json], object]:
+    base = {"module": "demo._C", "importer": "demo.platform", "file": "/x.py", "line": 3, "where": "function"}
+    return lambda r: r["imports"][0]["broken"].append({**base, **row})
+
+
+MISSING = [{"library": "libnuma.so.1", "needed_by": "/x/_C.abi3.so"}]
+TABLE: list[tuple[str, Callable[[Json], object], str, str, Status, str]] = [
+    ("orphan", set_owner(0), "ownership", "UNOWNED_FILE", Status.FAIL, f"{SITE}/demo/_C.abi3.so"),
+    ("unowned module", lambda r: r["inside"][0]["modules"][0].update(owners=[]), "ownership", "UNOWNED_FILE",
+     Status.FAIL, f"{SITE}/demo.py"),
+    ("edited library", set_owner(0, DIFFERS), "content", "RECORD_HASH", Status.FAIL, f"{SITE}/demo/_C.abi3.so"),
+    ("edited Debian file", set_owner(1, {**DEBIAN, "record": "differs"}), "content", "RECORD_HASH", Status.FAIL,
+     "/usr/lib/libc.so.6"),
+    ("patched memory", lambda r: process(r)["mapped"].__setitem__(0, mapped(0, "differs")), "executing",
+     "MAPPED_NOT_DISK", Status.FAIL, f"{SITE}/demo/_C.abi3.so"),
+    ("bind mount over", lambda r: process(r)["mapped"].__setitem__(0, mapped(0, identity="differs")), "executing",
+     "MAPPED_NOT_DISK", Status.FAIL, f"{SITE}/demo/_C.abi3.so"),
+    ("deleted", lambda r: process(r)["mapped"].__setitem__(0, mapped(0, identity="deleted")), "executing",
+     "MAPPED_DELETED", Status.FAIL, f"{SITE}/demo/_C.abi3.so"),
+    ("mount", lambda r: r["mounts"].append({**r["mounts"][0], "mount_point": SITE}), "overlays",
+     "MOUNT_COVERS_SOURCE", Status.FAIL, SITE),
+    ("editable", lambda r: r["distributions"][0].update(editable="direct_url"), "overlays", "PKG_STILL_EDITABLE",
+     Status.FAIL, "demo"),
+    ("pth", lambda r: r["pth"].append({"path": "/x/zz.pth", "owners": [], "code_lines": ["import os"]}), "overlays",
+     "PTH_UNOWNED", Status.FAIL, "/x/zz.pth"),
+    ("preload variable", lambda r: process(r)["environ"].append({"name": "LD_PRELOAD", "value": "/x/evil.so"}),
+     "overlays", "PRELOAD", Status.FAIL, "LD_PRELOAD"),
+    ("preload file", lambda r: r["preload"].update(file="/x/evil.so\n"), "overlays", "PRELOAD", Status.FAIL,
+     "/etc/ld.so.preload"),
+    ("library missing", add_import(missing=MISSING), "imports", "PKG_SILENT_FALLBACK", Status.INCONCLUSIVE,
+     "demo._C"),
+    ("import failed", add_import(where="module", path="/x/there.py"), "imports", "PKG_SILENT_FALLBACK",
+     Status.INCONCLUSIVE, "demo._C"),
+    ("same soname twice", add_file(file("/x/libc.so.6", MATCH, soname="libc.so.6")), "libraries", "LIB_DUP",
+     Status.FAIL, "libc.so.6"),
+    ("died", lambda r: r["worker"].update(outcome="signaled", exit={**r["worker"]["exit"], "code": None, "status": -11,
+     "signal": "SIGSEGV"}), "worker", "WORKER_EXIT", Status.INCONCLUSIVE, "rollout"),
+    ("no holder", lambda r: r.update(holders=[]), "holder", "HOLDER_MISSING", Status.INCONCLUSIVE, "rollout"),
+    ("unloaded", lambda r: r["inside"][0]["link_map"].update(subs=1), "ledger", "LEDGER_INCOMPLETE",
+     Status.INCONCLUSIVE, "rollout"),
+    ("not compared", lambda r: process(r)["mapped"].__setitem__(0, mapped(0, "unverifiable")), "ledger",
+     "LEDGER_INCOMPLETE", Status.INCONCLUSIVE, "rollout"),
+    ("maps cut", lambda r: process(r)["maps"].update(truncated=True), "ledger", "LEDGER_INCOMPLETE",
+     Status.INCONCLUSIVE, "rollout"),
+    ("maps unread", lambda r: process(r).update(maps={"error": "PermissionError"}), "ledger", "LEDGER_INCOMPLETE",
+     Status.INCONCLUSIVE, "rollout"),
+    ("agent note", lambda r: r["notes"].append("inside-x.json: broken"), "ledger", "LEDGER_INCOMPLETE",
+     Status.INCONCLUSIVE, "rollout"),
+    ("scan failed", lambda r: r.update(imports=[*r["imports"], {"error": "x"}]), "ledger", "LEDGER_INCOMPLETE",
+     Status.INCONCLUSIVE, "rollout"),
+    ("no inside view", lambda r: r.update(inside=[]), "ledger", "LEDGER_INCOMPLETE", Status.INCONCLUSIVE, "rollout"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("change", "check", "code", "status", "subject"), [t[1:] for t in TABLE], ids=[t[0] for t in TABLE]
+)
+def test_a_fault_is_said_by_its_code(
+    change: Callable[[Json], object], check: str, code: str, status: Status, subject: str
+) -> None:
+    checks, findings = judge(change)
+    assert (code, status, subject) in {(f.code, f.status, f.subject) for f in findings}
+    assert checks[check].status is status
+    assert {f.code for f in findings} == {code}
+
+
+NOTES = [
+    ("owned preload", lambda r: process(r)["environ"].append({"name": "LD_PRELOAD", "value": "/x/_C.abi3.so"}), "PRELOAD"),
+    ("untried extension", lambda r: r["imports"][0]["unloadable"].append(
+        {"path": "/x", "module": "demo._D", "distribution": 0, "missing": MISSING, "tried": False}), "PKG_SILENT_FALLBACK"),
+    ("vendored OpenMP", lambda r: [add_file(file(f"/{n}/lib{n}", MATCH))(r) for n in ("gomp-6a29c32d.so.1", "gomp.so.1")],
+     "LIB_FAMILY_MIXED"),
+    ("compiled now", lambda r: r["jit"]["artifacts"].append(
+        {"path": "/t/a.so", "family": "inductor", "size": 1, "mtime_ns": 1, "origin": "this_run", "mapped": True}),
+     "JIT_REBUILT_AT_RUN"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("change", "code"), [n[1:] for n in NOTES], ids=[n[0] for n in NOTES])
+def test_what_is_worth_saying_blocks_nothing(change: Callable[[Json], object], code: str) -> None:
+    checks, findings = judge(change)
+    assert [(f.code, f.note) for f in findings] == [(code, True)]
+    assert {check.status for check in checks.values()} == {Status.PASS}
+
+
+@pytest.mark.parametrize(
+    "pair",
+    [
+        ("/a/libgomp.so.1", "/b/libiomp5.so"),
+        ("/a/libnccl.so.2", "/b/libnccl.so.2"),
+        ("/a/libcudnn.so.9", "/b/libcudnn_ops.so.9"),
+    ],
+)
+def test_a_family_from_two_places_fails(pair: tuple[str, str]) -> None:
+    _, findings = judge(lambda r: [add_file(file(path, MATCH))(r) for path in pair])
+    assert [(f.code, f.status) for f in findings] == [("LIB_FAMILY_MIXED", Status.FAIL)]
+    assert findings[0].actual == sorted(pair)
+
+
+def test_two_cuda_majors_fail() -> None:
+    names = ("libcudart.so.12", "libcublas.so.13")
+    _, findings = judge(lambda r: [add_file(file(f"/cuda/{n}", MATCH, soname=n))(r) for n in names])
+    assert [(f.code, f.status) for f in findings] == [("LIB_CUDA_MAJOR_MIX", Status.FAIL)]
+
+
+def test_a_second_owner_with_the_right_bytes_excuses_the_first() -> None:
+    assert judge(set_owner(0, DIFFERS, {**MATCH, "name": "other"}))[1] == []
+
+
+def test_shared_memory_needs_no_owner() -> None:
+    row = file("/memfd:x", {"kind": "runtime"}, runtime=True, sha256=None)
+    assert judge(add_file(row, exec_bytes=0, verdict="not_executable"))[1] == []
+
+
+def test_files_of_processes_that_hold_nothing_are_not_judged() -> None:
+    def change(report: Json) -> None:
+        report["files"].append(file("/x/other.so"))
+        other = copy.deepcopy(process(report)) | {"pid": 8, "start_ticks": 80, "mapped": [mapped(2)]}
+        report["snapshots"][0]["processes"].append(other)
+
+    assert judge(change)[1] == []
+
+
+def test_a_worker_that_never_reached_its_mark_passes_nothing_but_what_was_seen() -> None:
+    def change(report: Json) -> None:
+        report["snapshots"][0].update(label="last_seen")
+        process(report).update(mapped=[], maps=None, exited=True)
+        report.update(inside=[], imports=[], holders=[])
+        report["worker"].update(ready=False, outcome="ready_timeout")
+
+    checks, findings = judge(change)
+    assert {name for name, check in checks.items() if check.status is Status.PASS} == set()
+    assert checks["executing"].status is Status.NOT_RUN
+    (said,) = [f for f in findings if f.code == "WORKER_EXIT"]
+    assert said.actual == "ready_timeout after 9 s"
+    assert said.evidence["stderr"] == ["last"]
+
+
+def test_more_findings_than_a_reader_can_use_are_counted() -> None:
+    def change(report: Json) -> None:
+        row = report["inside"][0]["modules"][0]
+        report["inside"][0]["modules"] = [
+            {**row, "file": f"{SITE}/m{i}.py", "owners": []} for i in range(300)
+        ]
+
+    _, findings = judge(change)
+    assert len(findings) == 200
+    assert findings[-1].evidence["not_listed"] == 100
+
+
+@pytest.mark.parametrize(
+    ("change", "code"),
+    [
+        (lambda r: r.update(verdict="pass"), "SCHEMA"),
+        (lambda r: r.update(schema="tic/probe-agent/v2"), "SCHEMA_VERSION"),
+        (lambda r: r["files"][0].update(sha256="abc"), "SCHEMA"),
+        (lambda r: r["files"][0].update(Path="/x"), "JSON_CASE_VARIANT"),
+        (lambda r: r.pop("ownership"), "SCHEMA"),
+    ],
+)
+def test_a_malformed_observation_is_refused(change: Callable[[Json], object], code: str) -> None:
+    with pytest.raises(RefusedError) as caught:
+        judge(change)
+    assert caught.value.code == code
+
+
+def test_a_file_number_outside_the_table_is_refused() -> None:
+    with pytest.raises(RefusedError):
+        judge(lambda r: process(r)["mapped"].append(mapped(99)))
+
+
+def test_what_ran_of_a_wheel_is_counted() -> None:
+    report = clean_report()
+    report["inside"][0]["modules"].append(
+        {"name": "x", "file": f"{SITE}/x.py", "on_disk": True, "owners": [DIFFERS]}
+    )
+    view = View(read_model(json.dumps(report).encode(), ProbeReport, "probe.json"))
+    loaded = loaded_of(view, "demo-1.0-cp311-abi3-linux_x86_64.whl")
+    assert (loaded.modules, loaded.native) == (2, ((f"{SITE}/demo/_C.abi3.so", A),))
+    assert loaded.differing == (f"{SITE}/x.py",)
+    assert loaded_of(view, "other-1.0-py3-none-any.whl").files == 0
