@@ -161,8 +161,8 @@ class Shapes:
                 "comment_count": 0,
                 "verification": _UNSIGNED,
             },
-            "author": None,
-            "committer": None,
+            "author": self._account(repo, raw["author"][0]),
+            "committer": self._account(repo, raw["committer"][0]),
             "parents": [
                 {
                     "sha": one,
@@ -172,6 +172,11 @@ class Shapes:
                 for one in raw["parent"]
             ],
         }
+
+    def _account(self, repo: Repository, line: str) -> dict[str, Any] | None:
+        """The account behind an e-mail address, by the fact `accounts` of the repository."""
+        login = repo.facts.get("accounts", {}).get(_person(line)["email"])
+        return self.user(login) if login else None
 
     def ref(self, repo: Repository, ref: str, sha: str) -> dict[str, Any]:
         """git-ref."""

@@ -1,8 +1,8 @@
 """What a local forge knows: bare repositories of a work folder, and the facts beside them.
 
 `NAME.git/pulls.json` is optional: {"full_name": "o/r", "id": 7, "old_names": ["a/r"], "parent": "o/up",
-"pulls": {"12": {"title": ..., "base": "main", "head": "feat", ...}}}. A pull request exists where
-`refs/pull/N/head` does; what its facts leave out is taken from the refs.
+"accounts": {"a@example.com": "login"}, "pulls": {"12": {"title": ..., "base": "main", "head": "feat", ...}}}.
+A pull request exists where `refs/pull/N/head` does; what its facts leave out is taken from the refs.
 """
 
 from __future__ import annotations
