@@ -19,6 +19,8 @@ from tic_manifest.model.oci import INDEX_TYPES, MANIFEST_TYPES, MAX_MANIFEST_BYT
 
 MAX_PAGES = 50
 RESUMES = 3
+"""How often in a row a blob is asked for again without getting a byte more."""
+MAX_RESUMES = 100
 _ACCEPT = {"Accept": ", ".join(sorted(INDEX_TYPES | MANIFEST_TYPES))}
 _RANGE = re.compile(r"bytes (\d+)-(\d+)/(\d+|\*)")
 _NEXT = re.compile(r'<([^>]+)>\s*;[^,]*\brel="?next"?')
@@ -31,6 +33,7 @@ class RegistrySource:
         self._name = f"{registry}/{repository}"
         self._http = RegistryHttp(registry, repository, environ)
         self._tagged: dict[Digest, bytes] = {}
+        self._has_api = True
 
     def describe(self) -> str:
         """`HOST[:PORT]/REPOSITORY`."""
@@ -85,6 +88,8 @@ class RegistrySource:
 
     def referrers(self, subject: Digest) -> Referrers:
         """The referrers API, page by page; the fallback tag where the registry has none (404)."""
+        if not self._has_api:
+            return self._fallback(subject, 404)
         via = f"referrers API of {self._name}"
         entries: list[Descriptor] = []
         path: str | None = f"referrers/{subject}"
@@ -106,6 +111,7 @@ class RegistrySource:
         return Referrers(via=via, entries=tuple(entries), problems=(f"more than {MAX_PAGES} pages",))
 
     def _fallback(self, subject: Digest, status: int) -> Referrers:
+        self._has_api = status != 404
         digest = self.resolve(fallback_tag(subject))
         if digest is not None:
             return read_fallback(self.manifest(digest), digest, subject)
@@ -140,7 +146,7 @@ class RegistrySource:
 
     def _resumed(self, answer: requests.Response, digest: Digest, size: int) -> Iterator[bytes]:
         """Pieces of a body, at most `size` + 1 bytes; asks for the rest where the connection ends early."""
-        got, tries = 0, 0
+        got, tries, asked = 0, 0, 0
         current: requests.Response | None = answer
         while current is not None and got <= size:
             before = got
@@ -151,7 +157,8 @@ class RegistrySource:
             if got >= size:
                 return
             tries = tries + 1 if got == before else 1
-            current = self._rest(digest, got) if tries <= RESUMES else None
+            asked += 1
+            current = self._rest(digest, got) if tries <= RESUMES and asked <= MAX_RESUMES else None
 
     def _rest(self, digest: Digest, start: int) -> requests.Response | None:
         """The rest of a blob; None where the registry does not give just that."""

@@ -128,6 +128,7 @@ class _Finder:
     def __init__(self, source: ImageSource, signers: Signers | None) -> None:
         self._source = source
         self._signers = signers
+        self._kept: dict[Digest, bytes] = {}
         self.found = Attached()
 
     def read(self, subject: Digest) -> None:
@@ -188,9 +189,12 @@ class _Finder:
                 "SCHEMA", "a Statement is too long", where=where, actual=f"{layer.size} bytes",
                 expected=f"at most {MAX_STATEMENT_BYTES} bytes",
             )  # fmt: skip
+        if layer.digest in self._kept:  # one Statement is attached to platform manifest and image index
+            return self._kept[layer.digest]
         pieces = self._source.blob(layer.digest, layer.size)
         raw = None if pieces is None else b"".join(pieces)
         if raw is not None and digest_of(raw) == layer.digest:
+            self._kept[layer.digest] = raw
             return raw
         code, actual = ("BLOB_MISSING", None) if raw is None else ("BLOB_DIGEST", digest_of(raw))
         said = finding(code, Status.FAIL, subject, expected=layer.digest, actual=actual)

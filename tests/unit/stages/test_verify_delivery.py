@@ -212,3 +212,85 @@ def test_another_predicate_is_foreign_and_not_ours(made: Made) -> None:
     attach(made.layout.root, made.images[0], None, raw, {})
     report = judge(made.layout, made.images[0].digest)
     assert (codes(report), notes(report)) == ({"DELIVERY_MISSING"}, {"FOREIGN_ARTIFACT"})
+
+
+class Key:
+    """A key pair made for one test."""
+
+    def __init__(self, name: str) -> None:
+        from cryptography.hazmat.primitives import serialization as form
+        from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+        from tic_manifest.formats.signing import read_public_key
+
+        key = Ed25519PrivateKey.generate()
+        self.pem = key.private_bytes(form.Encoding.PEM, form.PrivateFormat.PKCS8, form.NoEncryption())
+        spki = key.public_key().public_bytes(form.Encoding.PEM, form.PublicFormat.SubjectPublicKeyInfo)
+        self.public = read_public_key(spki, name, name)
+
+
+def signed_by(made: Made, key: Key | None, supersedes: str | None = None, **evidence: bytes) -> str:
+    from tic_manifest.formats.signing import sign_statement
+
+    files = FILES | evidence
+    raw = delivery(made.images[0].digest, made.index.digest, files, supersedes)
+    signed = sign_statement(raw, key.pem, None, "key") if key else None
+    attach(made.layout.root, made.images[0], made.index, raw, files, signed=signed)
+    return digest_of(raw)
+
+
+def demand(made: Made, *keys: Key) -> VerifyReport:
+    from functools import partial
+
+    from tic_manifest.formats.signing import signers_of
+
+    public = [key.public for key in keys]
+    names = [key.name for key in public]
+    return judge(made.layout, made.index.digest, keys=names, signers=partial(signers_of, public))
+
+
+def test_a_signed_delivery_names_who_signed(made: Made) -> None:
+    alice, bob = Key("alice"), Key("bob")
+    signed_by(made, alice)
+    report = demand(made, alice, bob)
+    assert (report.outcome.value, report.authenticity) == ("pass", "signed by alice")
+    plain = judge(made.layout, made.index.digest)
+    assert (plain.outcome.value, plain.authenticity) == ("pass", "not checked")
+
+
+def test_a_good_signature_by_somebody_else_is_an_identity_and_none_is_unsigned(made: Made) -> None:
+    signed_by(made, Key("mallory"))
+    report = demand(made, Key("alice"))
+    assert report.exit_code == 1 and codes(report) >= {"IDENTITY"} and "UNSIGNED" not in codes(report)
+
+
+def test_no_signature_where_one_is_demanded(made: Made) -> None:
+    signed_by(made, None)
+    report = demand(made, Key("alice"))
+    assert report.exit_code == 1 and codes(report) >= {"UNSIGNED"} and "IDENTITY" not in codes(report)
+
+
+def test_others_do_not_disturb_a_signed_delivery(made: Made) -> None:
+    alice = Key("alice")
+    first = signed_by(made, alice)
+    signed_by(made, None, supersedes=first, **{"a.json": b"unsigned"})
+    signed_by(made, Key("mallory"), supersedes=first, **{"b.json": b"signed by another"})
+    report = demand(made, alice)
+    assert (report.outcome.value, notes(report)) == ("pass", {"SIGNER_IGNORED"})
+    assert judge(made.layout, made.index.digest).exit_code == 4, "without a key the two are in conflict"
+
+
+def test_the_form_of_cosign_2_alone_is_read_too(made: Made) -> None:
+    alice = Key("alice")
+    signed_by(made, alice)
+    source = LayoutSource(made.layout.root)
+    tags = {f"{one.digest.replace(':', '-')}.att": source for one in (made.images[0], made.index)}
+    found = {tag: source.resolve(tag) for tag in tags}
+    assert all(found.values())
+    made.layout.entries = [
+        {"mediaType": made.index.media_type, "digest": made.index.digest, "size": made.index.size}
+    ]
+    for tag, digest in found.items():
+        path = made.layout.path(str(digest))
+        media = "application/vnd.oci.image.manifest.v1+json"
+        made.layout.save({"mediaType": media, "digest": digest, "size": path.stat().st_size}, tag)
+    assert demand(made, alice).outcome.value == "pass"
