@@ -94,11 +94,15 @@ def _kind_of_object(data: dict[str, Any]) -> Kind:
     keys = {fold(key) for key in data}
     if "manifests" in keys:
         return Kind.INDEX
-    if keys & {"layers", "fslayers"} or data.get("mediaType") in MANIFEST_TYPES:
+    if keys & {"layers", "fslayers"} or _is_one_of(data.get("mediaType"), MANIFEST_TYPES):
         config = data.get("config")
         said = config.get("mediaType") if isinstance(config, dict) else None
-        return Kind.ARTIFACT if "subject" in keys and said not in CONFIG_TYPES else Kind.MANIFEST
+        return Kind.ARTIFACT if "subject" in keys and not _is_one_of(said, CONFIG_TYPES) else Kind.MANIFEST
     return Kind.CONFIG if "rootfs" in keys else Kind.UNKNOWN
+
+
+def _is_one_of(value: Any, allowed: frozenset[str]) -> bool:
+    return isinstance(value, str) and value in allowed
 
 
 def parse_manifest(raw: bytes, where: str, media_type: str | None = None) -> Parsed[ImageManifest]:

@@ -199,31 +199,14 @@ def _damaged(fact: BlobFact, subject: str) -> Finding:
 
 def _check_unpacked(fact: BlobFact, subject: str) -> list[Finding]:
     said, shown = fact.blob.encoding, fact.encoding
-    evidence = {"digest": fact.blob.descriptor.digest}
+    code, expected, actual = "", None, None
     if said is not shown:
-        return [
-            finding(
-                "LAYER_ENCODING/mismatch",
-                Status.FAIL,
-                subject,
-                expected=said,
-                actual=shown,
-                evidence=evidence,
-            )
-        ]
-    if fact.error:
-        return [
-            finding("LAYER_ENCODING/undecodable", Status.FAIL, subject, actual=fact.error, evidence=evidence)
-        ]
-    if fact.blob.diff_id is not None and fact.diff_id != fact.blob.diff_id:
-        return [
-            finding(
-                "DIFFID",
-                Status.FAIL,
-                subject,
-                expected=fact.blob.diff_id,
-                actual=fact.diff_id,
-                evidence=evidence,
-            )
-        ]
-    return []
+        code, expected, actual = "LAYER_ENCODING/mismatch", said, shown
+    elif fact.error:
+        code, actual = "LAYER_ENCODING/undecodable", fact.error
+    elif fact.blob.diff_id is not None and fact.diff_id != fact.blob.diff_id:
+        code, expected, actual = "DIFFID", fact.blob.diff_id, fact.diff_id
+    evidence = {"digest": fact.blob.descriptor.digest}
+    return [
+        finding(code, Status.FAIL, subject, expected=expected, actual=actual, evidence=evidence)
+    ] if code else []  # fmt: skip
