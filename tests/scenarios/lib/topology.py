@@ -303,6 +303,10 @@ class Topology:
             git(place, "submodule", "--quiet", "update", "--init")
         return place
 
+    def tool(self, *argv: str) -> int:
+        """Run tic-manifest in the work folder, as a run before the one that is judged; its exit code."""
+        return subprocess.run(["python3", "-m", "tic_manifest", *argv], cwd=self.work, check=False).returncode
+
     def named(self, full_name: str) -> Repo | None:
         """A repository made before."""
         return next((one for one in self.repos if one.full_name == full_name), None)
