@@ -7,8 +7,15 @@ import json
 import struct
 from typing import Any
 
-from tic_manifest.formats.canonical import canonical_bytes, canonical_digest, digest_of, plain
-from tic_manifest.formats.lock import LoadedLock, checklist_digest, read_lock, resolved_digest
+from tic_manifest.formats.canonical import canonical_bytes, digest_of
+from tic_manifest.formats.lock import (
+    LoadedLock,
+    checklist_digest,
+    read_lock,
+    recipe_data,
+    recipe_digest,
+    resolved_digest,
+)
 from tic_manifest.formats.recipe import read_recipe
 from tic_manifest.model.lock import DebianRoot, Lock, LockedFile, LockedPullRequest, LockedPython, Material
 from tic_manifest.model.oci import (
@@ -78,7 +85,7 @@ def lock(recipe: bytes = RECIPE) -> LoadedLock:
         for name, pull in said.pull_requests.items()
     )  # fmt: skip
     made = Lock(
-        schema_="tic/lock/v1", recipe_digest=canonical_digest(said), recipe=plain(said), pull_requests=pulls,
+        schema_="tic/lock/v1", recipe_digest=recipe_digest(said), recipe=recipe_data(said), pull_requests=pulls,
         base=root, builder=root, python=LockedPython(version="3.11", runtime=(), build=()),
         materials=(Material(name="Dockerfile.unified", sha256=sha("dockerfile")),),
     )  # fmt: skip

@@ -11,8 +11,8 @@ from tic_manifest.adapters.clock import SystemClock
 from tic_manifest.cli.output import write_whole
 from tic_manifest.cli.wiring import approval_path, read_person_file, work_folder, work_option
 from tic_manifest.errors import UnavailableError
-from tic_manifest.formats.canonical import canonical_bytes, canonical_digest
-from tic_manifest.formats.lock import checklist_digest, resolved_digest
+from tic_manifest.formats.canonical import canonical_bytes
+from tic_manifest.formats.lock import checklist_digest, recipe_digest, resolved_digest
 from tic_manifest.formats.recipe import read_recipe
 from tic_manifest.model.receipt import Approval
 from tic_manifest.render.escape import printable
@@ -28,10 +28,10 @@ def command(recipe: Path, name: str, work_dir: Path) -> None:
 
     said = read_recipe(read_person_file(recipe), str(recipe))
     lock = open_session(work_folder(work_dir)).lock
-    if canonical_digest(said) != lock.lock.recipe_digest:
+    if recipe_digest(said) != lock.lock.recipe_digest:
         raise UnavailableError(
             "LOCK_STALE", "the lock is of an earlier version of this recipe", where=str(recipe),
-            expected=lock.lock.recipe_digest, actual=canonical_digest(said),
+            expected=lock.lock.recipe_digest, actual=recipe_digest(said),
             remedy=f"run tic-manifest lock {recipe}",
         )  # fmt: skip
     approval = Approval(

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 
+from pydantic import JsonValue
+
 from tic_manifest.errors import RefusedError
 from tic_manifest.formats.canonical import canonical_bytes, canonical_digest, digest_of, plain
 from tic_manifest.formats.strict_json import read_model
@@ -29,14 +31,29 @@ def read_lock(raw: bytes, where: str) -> LoadedLock:
     if canonical_bytes(lock) != raw:
         raise RefusedError("SCHEMA", "a lock is RFC 8785 bytes and one newline", where=where)
     recipe = read_model(json.dumps(lock.recipe).encode(), Recipe, f"{where}: recipe")
-    if canonical_digest(recipe) != lock.recipe_digest:
+    if canonical_digest(lock.recipe) != lock.recipe_digest:
         raise RefusedError("SCHEMA", "the lock's recipe is not the one its digest names", where=where)
     return LoadedLock(raw=raw, digest=digest_of(raw), lock=lock, recipe=recipe)
 
 
+def recipe_data(recipe: Recipe) -> dict[str, JsonValue]:
+    """The recipe as plain data, without what equals its default: a later key with a default changes nothing."""
+    return recipe.model_dump(mode="json", by_alias=True, exclude_defaults=True)
+
+
+def recipe_digest(recipe: Recipe) -> Digest:
+    """The digest of what a recipe says; comments, order and spelled-out defaults do not count."""
+    return canonical_digest(recipe_data(recipe))
+
+
+def checklist_data(recipe: Recipe) -> JsonValue:
+    """The acceptance checklist as plain data."""
+    return recipe_data(recipe).get("acceptance", [])
+
+
 def checklist_digest(recipe: Recipe) -> Digest:
     """Digest of the acceptance checklist that a person approves."""
-    return canonical_digest([plain(row) for row in recipe.acceptance])
+    return canonical_digest(checklist_data(recipe))
 
 
 def resolved_digest(loaded: LoadedLock) -> Digest:

@@ -5,13 +5,13 @@ No verdict, no timestamp, no host address.
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 from pydantic import Field, JsonValue
 
 from tic_manifest.model.base import Digest, GitCommit, GitTree, Name, Sha256Hex, Value
 
-SCHEMA = "tic/lock/v1"
+SCHEMA: Final = "tic/lock/v1"
 
 EPOCH = 1577836800
 """2020-01-01T00:00:00Z: what every later time in wheels and layers becomes (SOURCE_DATE_EPOCH)."""

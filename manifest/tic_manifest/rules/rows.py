@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from tic_manifest.formats.canonical import canonical_bytes, plain
-from tic_manifest.formats.lock import checklist_digest, resolved_digest
+from tic_manifest.formats.canonical import canonical_bytes
+from tic_manifest.formats.lock import checklist_data, checklist_digest, recipe_data, resolved_digest
 from tic_manifest.model.base import Digest
 from tic_manifest.model.delivery import (
     Cell,
@@ -113,11 +113,11 @@ def _mounts(dossier: Dossier) -> tuple[str, ...]:
 
 def _recipe(dossier: Dossier, cells: Mapping[str, Cell]) -> RecipeRow:
     recipe, approval = dossier.lock.recipe, dossier.approval
-    checklist = canonical_bytes([plain(row) for row in recipe.acceptance])
+    checklist = canonical_bytes(checklist_data(recipe))
     topology = ", ".join(f"{name}: {worker.role}" for name, worker in sorted(recipe.workers.items()))
     return RecipeRow(
         script=Artifact(
-            name="recipe", digest=dossier.lock.lock.recipe_digest, size=len(canonical_bytes(recipe))
+            name="recipe", digest=dossier.lock.lock.recipe_digest, size=len(canonical_bytes(recipe_data(recipe)))
         ),
         resolved=Artifact(
             name="resolved configuration", digest=resolved_digest(dossier.lock), size=len(dossier.lock.raw)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tic_manifest.errors import PersonError
-from tic_manifest.formats.canonical import canonical_digest, plain
+from tic_manifest.formats.lock import recipe_data, recipe_digest
 from tic_manifest.model.lock import SCHEMA, DebianRoot, Lock, LockedFile, LockedPython, Root
 from tic_manifest.model.recipe import DebianBase, Python, Recipe
 from tic_manifest.ports import Forge, Progress, Resolver, Roots, Store, Target
@@ -44,7 +44,7 @@ def make_lock(recipe: Recipe, materials: dict[str, bytes], bench: LockBench) -> 
     wheels = _python(recipe, python, bench)
     base, builder = _roots(recipe, bench)
     return Lock(
-        schema_=SCHEMA, recipe_digest=canonical_digest(recipe), recipe=plain(recipe),  # type: ignore[arg-type]
+        schema_=SCHEMA, recipe_digest=recipe_digest(recipe), recipe=recipe_data(recipe),
         pull_requests=pulls, base=base, builder=builder, python=wheels, materials=materials_of(materials),
     )  # fmt: skip
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from tic_manifest.formats.canonical import canonical_digest
-from tic_manifest.formats.lock import LoadedLock
+from tic_manifest.formats.lock import LoadedLock, recipe_digest
 from tic_manifest.model.recipe import Recipe
 from tic_manifest.model.verdict import Finding, Report, Status, check_of, finding, report
 from tic_manifest.stages.materials import materials_of
@@ -17,7 +16,7 @@ def check_lock(loaded: LoadedLock, recipe: Recipe, materials: dict[str, bytes]) 
 
 
 def _recipe(loaded: LoadedLock, recipe: Recipe) -> list[Finding]:
-    now = canonical_digest(recipe)
+    now = recipe_digest(recipe)
     return [] if now == loaded.lock.recipe_digest else [_stale("recipe", loaded.lock.recipe_digest, now)]
 
 
