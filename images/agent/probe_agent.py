@@ -1005,14 +1005,14 @@ def guess_family(path: str) -> Optional[str]:
     return None
 
 
-def walk(root: str, folder: str, budget: Budget) -> Iterator[Tuple[str, os.stat_result]]:
+def walk(root: str, folder: str, budget: Budget, most: int) -> Iterator[Tuple[str, os.stat_result]]:
     """Regular files below a folder, bounded in number and time; links are not followed."""
     count = 0
     for base, folders, names in os.walk(root + folder, followlinks=False):
         folders.sort()
         for name in sorted(names):
             count += 1
-            if count > MAX_CACHE_FILES or budget.spent():
+            if count > most or budget.spent():
                 return
             try:
                 info = os.lstat(base + "/" + name)
@@ -1034,7 +1034,7 @@ def artifact_row(root: str, path: str, info: os.stat_result, family: str, since:
 
 
 def scan_caches(
-    root: str, folders: List[Tuple[str, str]], mapped: Set[str], since: float
+    root: str, folders: List[Tuple[str, str]], mapped: Set[str], since: float, most: int = MAX_CACHE_FILES
 ) -> Tuple[List[Json], List[Json]]:
     """(one row per cache folder, one row per artifact); what does not fit is counted in the folder's row."""
     budget = Budget(60.0)
@@ -1047,7 +1047,7 @@ def scan_caches(
             continue
         place: Json = {"family": family, "path": clean(real), "files": 0, "listed": 0, "cut_short": False}
         places_seen[str(real)] = place
-        for path, info in walk(root, str(real), budget):
+        for path, info in walk(root, str(real), budget, most):
             place["files"] += 1
             if path.endswith(ARTIFACTS) and path not in listed and len(rows) < MAX_ARTIFACTS:
                 listed.add(path)
@@ -1058,7 +1058,7 @@ def scan_caches(
                         mapped=path in mapped,
                     )
                 )
-        place["cut_short"] = budget.spent() or place["files"] >= MAX_CACHE_FILES
+        place["cut_short"] = budget.spent() or place["files"] >= most
     return list(places_seen.values()), rows
 
 
@@ -1109,6 +1109,45 @@ def compile_commands(seen: List[Json]) -> Dict[str, Json]:
                 output = argv[argv.index("-o") + 1]
                 found.setdefault(output, {"pid": process["pid"], "exe": image["exe"]})
     return found
+
+
+# --- jit_names ---
+# Names of Inductor's C++ kernels: its Python wrapper calls them by name, the library only by a key.
+
+WRAPPER = re.compile(r"^(\w+) = async_compile\.cpp\w*\(.*?r?'''(.*?)'''", re.MULTILINE | re.DOTALL)
+MAX_READ = 4 << 20
+
+
+def wrapped_kernels(source: str) -> List[Tuple[str, str]]:
+    """(kernel name, C++ source) of each kernel that a generated module compiles."""
+    return [(match.group(1), match.group(2).strip()) for match in WRAPPER.finditer(source)]
+
+
+def source_of(path: str) -> str:
+    """A generated source, empty when it cannot be read."""
+    try:
+        return read_file(path, MAX_READ).decode("utf-8", "replace")
+    except OSError:
+        return ""
+
+
+def name_kernels(root: str, artifacts: List[Json]) -> None:
+    """Add `kernels` to the rows of C++ sources and libraries whose kernel a wrapper names."""
+    own = [row for row in artifacts if row["family"] in ("inductor", "vllm")]
+    wrappers = [source_of(root + row["path"]) for row in own if row["path"].endswith(".py")]
+    kernels = [pair for text in wrappers for pair in wrapped_kernels(text)][:2000]
+    if not kernels:
+        return
+    names: Dict[str, List[str]] = {}
+    for row in own:
+        if row["path"].endswith(".cpp"):
+            text = source_of(root + row["path"])
+            found = sorted({name for name, source in kernels if source and source in text})
+            names[row["path"][: -len(".cpp")]] = found
+    for row in own:
+        stem, dot, suffix = row["path"].rpartition(".")
+        if dot and suffix in ("so", "cpp") and names.get(stem):
+            row["kernels"] = names[stem]
 
 
 # --- owners ---
@@ -1405,6 +1444,7 @@ class Analysis:
                 folders.append((family, os.path.dirname(os.path.dirname(path))))
         rows, artifacts = scan_caches(self.root, folders, mapped, self.since)
         commands = compile_commands(self.report["seen"])
+        name_kernels(self.root, artifacts)
         for artifact in artifacts:
             artifact["compiled_by"] = commands.get(artifact["path"])
         self.report["jit"] = {"places": rows, "artifacts": artifacts}
@@ -1509,7 +1549,7 @@ class Analysis:
 
     def shipped(self) -> Set[str]:
         """Loaded code that should come from the image: not what the run itself made or was given."""
-        own = {"jit", "output", "input", "runtime", "worker", "agent", "generated"}
+        own = {"jit", "output", "input", "runtime", "generated"}
         rows = [(f["path"], f.get("owners", [])) for f in self.files]
         rows += [(m["file"], m.get("owners", [])) for m in self.modules() if m.get("file")]
         return {path for path, owners in rows if not any(o["kind"] in own for o in owners)}

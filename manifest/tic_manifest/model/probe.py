@@ -166,7 +166,7 @@ class CompiledBy(Observed):
 
 
 class JitArtifact(Observed):
-    """One file of a JIT's cache."""
+    """One file of a JIT's cache; `kernels` are the names by which the generated code calls it."""
 
     path: str
     family: str
@@ -177,6 +177,7 @@ class JitArtifact(Observed):
     sha256: Sha256Hex | Failed | None = None
     code: CodeIdentity | Failed | None = None
     compiled_by: CompiledBy | None = None
+    kernels: tuple[str, ...] = ()
 
 
 class JitPlace(Observed):

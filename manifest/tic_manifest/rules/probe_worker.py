@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tic_manifest.model.probe import Imports
+from pydantic import JsonValue
+
+from tic_manifest.model.probe import CodeIdentity, Compiler, Imports, JitArtifact
 from tic_manifest.model.probe_parts import Failed, Maps, Process, Stream, WorkerEnd
 from tic_manifest.model.verdict import Finding, Status, finding, note
 from tic_manifest.rules.probe_view import View
@@ -131,23 +133,36 @@ def _unloaded(view: View) -> Iterator[tuple[str, str]]:
 
 
 def jit_at_run(view: View) -> list[Finding]:
-    """JIT_REBUILT_AT_RUN: a note that lists what was compiled now, and by which compiler."""
+    """JIT_REBUILT_AT_RUN: a note that names what was compiled now, and by which compiler."""
     made = [a for a in view.report.jit.artifacts if a.origin == "this_run" and a.path.endswith(".so")]
     if not made:
         return []
-    compilers = [
-        {"path": c.path, "sha256": c.sha256 if isinstance(c.sha256, str) else None, "runs": c.seen_running}
-        for c in view.report.jit.compilers
-        if c.seen_running
-    ]
-    kernels = [
-        {
-            "path": a.path,
-            "family": a.family,
-            "mapped": a.mapped,
-            "sha256": a.sha256 if isinstance(a.sha256, str) else None,
-        }
-        for a in made
-    ]
-    evidence = {"kernels": kernels, "compilers": compilers}
-    return [note("JIT_REBUILT_AT_RUN", view.role, actual=f"{len(made)} libraries", evidence=evidence)]
+    names = sorted({name for artifact in made for name in artifact.kernels})
+    mapped = sum(artifact.mapped for artifact in made)
+    actual = f"{len(made)} libraries, {mapped} mapped; kernels: {', '.join(names) or 'none named'}"
+    compilers = [_compiler(one) for one in view.report.jit.compilers if one.seen_running]
+    evidence = {"libraries": [_library(one) for one in made], "compilers": compilers}
+    return [note("JIT_REBUILT_AT_RUN", view.role, actual=actual, evidence=evidence)]
+
+
+def _library(one: JitArtifact) -> dict[str, JsonValue]:
+    code = one.code if isinstance(one.code, CodeIdentity) else None
+    return {
+        "path": one.path,
+        "family": one.family,
+        "kernels": list(one.kernels),
+        "mapped": one.mapped,
+        "sha256": one.sha256 if isinstance(one.sha256, str) else None,
+        "text_sha256": code.text_sha256 if code else None,
+        "says_compiler": list(code.comment) if code else [],
+        "compiled_by": one.compiled_by.exe if one.compiled_by else None,
+    }
+
+
+def _compiler(one: Compiler) -> dict[str, JsonValue]:
+    return {
+        "path": one.path,
+        "sha256": one.sha256 if isinstance(one.sha256, str) else None,
+        "owners": [f"{owner.kind} {owner.name} {owner.version}" for owner in one.owners],
+        "runs_seen": one.seen_running,
+    }

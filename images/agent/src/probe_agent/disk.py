@@ -8,6 +8,7 @@ from typing import Any, Dict, List, Optional, Set, Tuple
 from .base import Json, attempt, clean, digest_path, read_file, real_path, resolve_in_root
 from .imports import Swallowed, unloadable
 from .jit_disk import compile_commands, compiler_rows, environ_of, guess_family, places, scan_caches
+from .jit_names import name_kernels
 from .ldso import Linker
 from .owners import Owners, scan_distributions, unique_folders
 
@@ -97,6 +98,7 @@ class Analysis:
                 folders.append((family, os.path.dirname(os.path.dirname(path))))
         rows, artifacts = scan_caches(self.root, folders, mapped, self.since)
         commands = compile_commands(self.report["seen"])
+        name_kernels(self.root, artifacts)
         for artifact in artifacts:
             artifact["compiled_by"] = commands.get(artifact["path"])
         self.report["jit"] = {"places": rows, "artifacts": artifacts}
@@ -201,7 +203,7 @@ class Analysis:
 
     def shipped(self) -> Set[str]:
         """Loaded code that should come from the image: not what the run itself made or was given."""
-        own = {"jit", "output", "input", "runtime", "worker", "agent", "generated"}
+        own = {"jit", "output", "input", "runtime", "generated"}
         rows = [(f["path"], f.get("owners", [])) for f in self.files]
         rows += [(m["file"], m.get("owners", [])) for m in self.modules() if m.get("file")]
         return {path for path, owners in rows if not any(o["kind"] in own for o in owners)}

@@ -84,14 +84,14 @@ def guess_family(path: str) -> Optional[str]:
     return None
 
 
-def walk(root: str, folder: str, budget: Budget) -> Iterator[Tuple[str, os.stat_result]]:
+def walk(root: str, folder: str, budget: Budget, most: int) -> Iterator[Tuple[str, os.stat_result]]:
     """Regular files below a folder, bounded in number and time; links are not followed."""
     count = 0
     for base, folders, names in os.walk(root + folder, followlinks=False):
         folders.sort()
         for name in sorted(names):
             count += 1
-            if count > MAX_CACHE_FILES or budget.spent():
+            if count > most or budget.spent():
                 return
             try:
                 info = os.lstat(base + "/" + name)
@@ -113,7 +113,7 @@ def artifact_row(root: str, path: str, info: os.stat_result, family: str, since:
 
 
 def scan_caches(
-    root: str, folders: List[Tuple[str, str]], mapped: Set[str], since: float
+    root: str, folders: List[Tuple[str, str]], mapped: Set[str], since: float, most: int = MAX_CACHE_FILES
 ) -> Tuple[List[Json], List[Json]]:
     """(one row per cache folder, one row per artifact); what does not fit is counted in the folder's row."""
     budget = Budget(60.0)
@@ -126,7 +126,7 @@ def scan_caches(
             continue
         place: Json = {"family": family, "path": clean(real), "files": 0, "listed": 0, "cut_short": False}
         places_seen[str(real)] = place
-        for path, info in walk(root, str(real), budget):
+        for path, info in walk(root, str(real), budget, most):
             place["files"] += 1
             if path.endswith(ARTIFACTS) and path not in listed and len(rows) < MAX_ARTIFACTS:
                 listed.add(path)
@@ -137,7 +137,7 @@ def scan_caches(
                         mapped=path in mapped,
                     )
                 )
-        place["cut_short"] = budget.spent() or place["files"] >= MAX_CACHE_FILES
+        place["cut_short"] = budget.spent() or place["files"] >= most
     return list(places_seen.values()), rows
 
 
