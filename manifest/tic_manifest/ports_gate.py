@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 from tic_manifest.model.base import Digest, GitCommit, GitTree
 from tic_manifest.model.gate import LocalFacts
@@ -107,6 +107,9 @@ class GateForge(Forge, Protocol):
 
     def force_pushed(self, owner: str, repo: str, number: int) -> Sequence[GitCommit]:
         """Commits that the timeline names as former heads; empty where it is not shown."""
+
+    def enter(self, phase: Literal["open", "poll", "close"]) -> None:
+        """Say what the next questions are: first reads, polling, or the closing re-read."""
 
     def pause(self, seconds: float) -> None:
         """Wait, scaled by the caller's setting; a replay does not wait."""

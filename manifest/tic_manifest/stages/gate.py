@@ -132,7 +132,7 @@ def _settled(first: First, world: World) -> First:
 
 
 def _read_again(first: First, world: World) -> First:
-    read = known(lambda: read_pull(world.forge, first.pin))
+    read = known(lambda: read_pull(world.forge, first.pin, again=True))
     refs = known(lambda: gate_git.read_refs(first.git, first.pin))
     return replace(first, read=read, refs=refs)
 
@@ -199,6 +199,7 @@ def _closing(first: First, branch: str, world: World) -> Closing | Unknown:
     pin = first.pin
     if first.pull is None or isinstance(first.refs, Unknown):
         return blocked("the first read has no answer")
+    world.forge.enter("close")
     pull = forge_pull(world.forge.pull_request(pin.owner, pin.repo, pin.number))
     refs = gate_git.read_refs(first.git, pin)
     return Closing(

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from tic_manifest.errors import PersonError, RefusedError, UnavailableError
 from tic_manifest.formats.depends_on import Declared
@@ -76,24 +76,32 @@ def cut(values: Sequence[str]) -> tuple[str, ...]:
     return tuple(text.encode("utf-8", "replace").decode()[:500] for text in values[:MAX_LISTED])
 
 
-def read_pull(forge: GateForge, pin: Pinned) -> PullRead:
+def read_pull(forge: GateForge, pin: Pinned, *, again: bool = False) -> PullRead:
     """Read a pull request; poll while it is open and the forge has not said whether it merges."""
-    data = forge.pull_request(pin.owner, pin.repo, pin.number)
+    data = _polled(forge, pin) if again else forge.pull_request(pin.owner, pin.repo, pin.number)
     pull, polls = forge_pull(data), 0
     for seconds in POLLS:
         if pull.mergeable is not None or pull.state != "open":
             break
         forge.pause(seconds)
-        data = forge.pull_request(pin.owner, pin.repo, pin.number)
+        data = _polled(forge, pin)
         pull, polls = forge_pull(data), polls + 1
     return PullRead(pull, depends(data), polls)
+
+
+def _polled(forge: GateForge, pin: Pinned) -> Mapping[str, Any]:
+    forge.enter("poll")
+    try:
+        return forge.pull_request(pin.owner, pin.repo, pin.number)
+    finally:
+        forge.enter("open")
 
 
 def read_again(forge: GateForge, pin: Pinned, read: PullRead, waits: Sequence[float]) -> PullRead:
     """Read again after each wait, until the forge no longer says that it conflicts."""
     for seconds in waits:
         forge.pause(seconds)
-        pull = forge_pull(forge.pull_request(pin.owner, pin.repo, pin.number))
+        pull = forge_pull(_polled(forge, pin))
         read = PullRead(pull, read.depends, read.polls + 1)
         if pull.mergeable is not False and pull.mergeable_state != "dirty":
             break
