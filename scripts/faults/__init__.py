@@ -1,0 +1,1 @@
+"""Planted faults of the gate, and what finds them."""
