@@ -26,8 +26,8 @@ from urllib.parse import parse_qs, urlsplit
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from scenarios import githttp  # noqa: E402
-from scenarios.httpd import Request, Stream  # noqa: E402
+from scenarios import githttp
+from scenarios.httpd import Request, Stream
 
 MAX_CALLS, MAX_SECONDS, MAX_MIB = 100, 60.0, 500
 OURS = 3
@@ -60,13 +60,17 @@ def generate(repo: Path, pulls: int, commits: int) -> dict[int, str]:
     trunk: list[int] = []
     for number in range(max(commits - 3 * pulls, 10)):
         last = trunk[-1] if trunk else 0
-        trunk.append(stream.commit("refs/heads/main", last, f"d{number % 50}/f{number % 977}.txt", str(number)))
+        trunk.append(
+            stream.commit("refs/heads/main", last, f"d{number % 50}/f{number % 977}.txt", str(number))
+        )
     heads: dict[int, int] = {}
     for number in range(1, pulls + 1):
         stacked = number > OURS + 1 and rnd.random() < 0.1
         mark = heads[rnd.randint(1, number - 1)] if stacked else trunk[-rnd.randint(1, min(3000, len(trunk)))]
         for part in range(rnd.randint(1, 5)):
-            mark = stream.commit(f"refs/pull/{number}/head", mark, f"p{number}/{part}.txt", f"{number}-{part}")
+            mark = stream.commit(
+                f"refs/pull/{number}/head", mark, f"p{number}/{part}.txt", f"{number}-{part}"
+            )
         heads[number] = mark
     marks = stream.write(repo)
     found = {number: marks[mark] for number, mark in heads.items()}
@@ -74,6 +78,10 @@ def generate(repo: Path, pulls: int, commits: int) -> dict[int, str]:
         ["git", f"--git-dir={repo}", "update-ref", f"refs/heads/feature-{OURS}", found[OURS]], check=True
     )
     return found
+
+
+def _path(number: int) -> str:
+    return f"d{number % 50}/f{number % 977}.txt"
 
 
 class Importer:
@@ -141,7 +149,9 @@ class Server:
 
     def answer(self, handler: BaseHTTPRequestHandler, body: bytes) -> None:
         """Git, or a call that is counted."""
-        request = Request(handler.command, handler.path, {k.lower(): v for k, v in handler.headers.items()}, body)
+        request = Request(
+            handler.command, handler.path, {k.lower(): v for k, v in handler.headers.items()}, body
+        )
         if githttp.is_git(request):
             self._git(handler, githttp.serve(request, lambda name: self.work / "r.git"))
             return
