@@ -27,6 +27,7 @@ import json
 import os
 import platform
 import re
+import resource
 import signal
 import stat
 import struct
@@ -2918,6 +2919,12 @@ def agent_view() -> Json:
     }
 
 
+def cost() -> Json:
+    """What the agent itself used so far: peak memory in bytes, processor seconds."""
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    return {"max_rss": used.ru_maxrss * 1024, "cpu_seconds": round(used.ru_utime + used.ru_stime, 3)}
+
+
 def read_inside(out: str, notes: List[str]) -> List[Json]:
     """The views that workers wrote from inside; a broken one is a note, never a crash."""
     views: List[Json] = []
@@ -3111,6 +3118,7 @@ def finish(report: Json, observer: Observer, roots: Dict[str, Any]) -> Json:
     chosen = {(h["pid"], h["start_ticks"]) for h in report["holders"]}
     processes = [p for s in report["snapshots"] for p in s["processes"] if "mapped" in p]
     held = [p for p in processes if (p["pid"], p["start_ticks"]) in chosen] or processes
+    report["agent"].update(cost())
     report["ownership"] = dict(ownership(report, held), scope="holders" if chosen else "all processes")
     return report
 

@@ -22,6 +22,21 @@ def test_the_one_file_is_what_the_modules_give() -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+def test_the_agent_has_a_lint_target_of_its_own() -> None:
+    tools = Path(sys.executable).parent
+    agent = ROOT / "images" / "agent"
+    commands = [
+        [tools / "ruff", "check", "--config", agent / "ruff.toml", agent / "src"],
+        [tools / "ruff", "format", "--check", "--config", agent / "ruff.toml", agent / "src"],
+        [tools / "mypy", "--strict", "--python-version", "3.10", "--config-file", os.devnull, AGENT],
+    ]
+    if not (tools / "ruff").exists():
+        pytest.skip("ruff is not installed: pip install -e '.[dev]'")
+    for command in commands:
+        done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
+        assert done.returncode == 0, done.stdout + done.stderr
+
+
 def test_modules_stay_below_400_lines() -> None:
     for path in (ROOT / "images" / "agent" / "src" / "probe_agent").glob("*.py"):
         assert len(path.read_text("utf-8").splitlines()) < 400, path.name

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import platform
+import resource
 import sys
 import time
 from typing import Any, Dict, List, Optional
@@ -52,6 +53,12 @@ def agent_view() -> Json:
         "sha256": attempt(digest_path, path),
         "python": version,
     }
+
+
+def cost() -> Json:
+    """What the agent itself used so far: peak memory in bytes, processor seconds."""
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    return {"max_rss": used.ru_maxrss * 1024, "cpu_seconds": round(used.ru_utime + used.ru_stime, 3)}
 
 
 def read_inside(out: str, notes: List[str]) -> List[Json]:
@@ -247,5 +254,6 @@ def finish(report: Json, observer: Observer, roots: Dict[str, Any]) -> Json:
     chosen = {(h["pid"], h["start_ticks"]) for h in report["holders"]}
     processes = [p for s in report["snapshots"] for p in s["processes"] if "mapped" in p]
     held = [p for p in processes if (p["pid"], p["start_ticks"]) in chosen] or processes
+    report["agent"].update(cost())
     report["ownership"] = dict(ownership(report, held), scope="holders" if chosen else "all processes")
     return report
