@@ -178,6 +178,17 @@ FAULTS = (
         ("F21-lag", "S30", "S26"),
     ),
     Fault(
+        "null draft read as ready [F26]",
+        (
+            Edit(
+                "rules/gate_state.py",
+                "    if not isinstance(pull, ForgePull) or pull.draft is False:\n",
+                "    if not isinstance(pull, ForgePull) or not pull.draft:\n",
+            ),
+        ),
+        ("X-draft-null",),
+    ),
+    Fault(
         "any shared commit passes unless all are shared [1.2, rule 3]",
         (
             Edit(
