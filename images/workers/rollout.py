@@ -211,6 +211,28 @@ def record_of(
     return record
 
 
+def engine_facts(config: Any, backends: dict[str, Any]) -> dict[str, Any]:
+    """What the engine resolved, read from its configuration and its worker, not from our flags."""
+    parallel, cache, model = config.parallel_config, config.cache_config, config.model_config
+    return {
+        "enforce_eager": bool(model.enforce_eager),
+        "concurrency": config.scheduler_config.max_num_seqs,
+        "quantization": str(model.quantization),
+        "topology": {
+            "TP": parallel.tensor_parallel_size,
+            "PP": parallel.pipeline_parallel_size,
+            "DP": parallel.data_parallel_size,
+            "CP": parallel.decode_context_parallel_size,
+        },
+        "cache": {"prefix_caching": bool(cache.enable_prefix_caching), "block_size": cache.block_size},
+        "dtypes": {
+            "deployment": backends["weights"],
+            "activation": str(model.dtype),
+            "kv": backends["kv_cache"],
+        },
+    }
+
+
 def main(argv: list[str]) -> int:
     """Run the rollout; exit code 0 only after record.json is complete."""
     args = parse(argv)
@@ -227,7 +249,7 @@ def main(argv: list[str]) -> int:
     tic_hooks.hold("ready", backends["pid"])
     record = record_of(args, requests, plan, answers)
     record["backends"] = {name: str(value) for name, value in backends.items() if name != "pid"}
-    record["enforce_eager"] = bool(llm.llm_engine.model_config.enforce_eager)
+    record.update(engine_facts(llm.llm_engine.vllm_config, backends))
     llm.collective_rpc("tic_snapshot", args=("end",))
     tic_record.write_json(args.out / "record.json", record)
     tic_hooks.hold("done", backends["pid"])

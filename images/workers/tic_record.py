@@ -93,6 +93,17 @@ def cores() -> list[int]:
     return sorted(os.sched_getaffinity(0))
 
 
+def geometry(checkpoint: Path) -> dict[str, Any] | None:
+    """The model's sizes as its own configuration names them; None for a policy without one."""
+    file = checkpoint / "config.json"
+    if not file.is_file():
+        return None
+    given = json.loads(file.read_text(encoding="utf-8"))
+    names = {"layers": "num_hidden_layers", "hidden": "hidden_size", "heads": "num_attention_heads"}
+    names |= {"kv_heads": "num_key_value_heads", "mlp": "intermediate_size", "vocab": "vocab_size"}
+    return {"family": given.get("model_type"), **{name: given.get(key) for name, key in names.items()}}
+
+
 def base(role: str, checkpoint: Path, tokens: Path, requests: list[dict[str, Any]]) -> dict[str, Any]:
     """The part of a record that every role has."""
     return {
@@ -106,6 +117,7 @@ def base(role: str, checkpoint: Path, tokens: Path, requests: list[dict[str, Any
         "dtype": "float32",
         "byte_order": "little",
         "quantity": QUANTITY,
+        "model": geometry(checkpoint),
         "diagnostic_interventions": [],
         "cpu": cpu(),
         "versions": versions(),

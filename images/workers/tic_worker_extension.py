@@ -37,6 +37,8 @@ class WorkerExtension:
             "attention": ",".join(sorted(attention)),
             "gemm": ",".join(sorted(gemm)),
             "model": type(model).__name__,
+            "weights": ",".join(sorted({str(p.dtype) for p in model.parameters()})),
+            "kv_cache": ",".join(sorted({str(cache.dtype) for cache in self.model_runner.kv_caches})),  # type: ignore[attr-defined]
             "threads": torch.get_num_threads(),
             "cpu_capability": torch.backends.cpu.get_cpu_capability(),
         }

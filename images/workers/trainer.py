@@ -145,6 +145,28 @@ def tensor_facts(passes: list[Any]) -> dict[str, Any]:
     }
 
 
+def model_facts(model: Any) -> dict[str, Any]:
+    """Parallel sizes and dtypes from Megatron's state, its configuration and the model's tensors."""
+    from megatron.core import parallel_state as state
+
+    parameters = list(model.parameters())
+    return {
+        "topology": {
+            "TP": state.get_tensor_model_parallel_world_size(),
+            "PP": state.get_pipeline_model_parallel_world_size(),
+            "DP": state.get_data_parallel_world_size(),
+            "CP": state.get_context_parallel_world_size(),
+            "EP": state.get_expert_model_parallel_world_size(),
+        },
+        "dtypes": {
+            "master": ",".join(sorted({str(p.dtype) for p in parameters})),
+            "gradient": ",".join(sorted({str(p.grad.dtype) for p in parameters if p.grad is not None})),
+            "activation": str(model.config.params_dtype),
+        },
+        "quantization": "None",
+    }
+
+
 def backends(model: Any, operators: str) -> dict[str, str]:
     """The operators in use, read from the built model."""
     import torch
@@ -177,7 +199,9 @@ def main(argv: list[str]) -> int:
     if args.nudge:
         name, _, index = args.nudge.rpartition(":")
         record["diagnostic_interventions"].append(megatron_policy.nudge(model, name, int(index)))
-    record.update(measure(model, args, requests), backends=backends(model, args.operators))
+    record.update(
+        measure(model, args, requests), backends=backends(model, args.operators), **model_facts(model)
+    )
     tic_hooks.snapshot("end")
     tic_record.write_json(args.out / "record.json", record)
     tic_hooks.hold("done", os.getpid())
