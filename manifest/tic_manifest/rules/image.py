@@ -199,14 +199,14 @@ def _damaged(fact: BlobFact, subject: str) -> Finding:
 
 def _check_unpacked(fact: BlobFact, subject: str) -> list[Finding]:
     said, shown = fact.blob.encoding, fact.encoding
-    code, expected, actual = "", None, None
+    code, expected, actual = "", "", ""
     if said is not shown:
-        code, expected, actual = "LAYER_ENCODING/mismatch", said, shown
+        code, expected, actual = "LAYER_ENCODING/mismatch", str(said), str(shown)
     elif fact.error:
         code, actual = "LAYER_ENCODING/undecodable", fact.error
     elif fact.blob.diff_id is not None and fact.diff_id != fact.blob.diff_id:
-        code, expected, actual = "DIFFID", fact.blob.diff_id, fact.diff_id
+        code, expected, actual = "DIFFID", fact.blob.diff_id, str(fact.diff_id)
     evidence = {"digest": fact.blob.descriptor.digest}
     return [
-        finding(code, Status.FAIL, subject, expected=expected, actual=actual, evidence=evidence)
+        finding(code, Status.FAIL, subject, expected=expected or None, actual=actual, evidence=evidence)
     ] if code else []  # fmt: skip

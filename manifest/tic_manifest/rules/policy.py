@@ -24,6 +24,12 @@ def with_states(checks: Iterable[Check], policy: Policy) -> list[Check]:
     ]
 
 
+def without_unasked(findings: Iterable[Finding], checks: Iterable[Check]) -> list[Finding]:
+    """Findings without those that only say that a check was not run which the policy does not ask for."""
+    out = {row.id for row in checks if row.state is State.OUT_OF_SCOPE}
+    return [one for one in findings if not (one.code == "NOT_RUN" and one.subject in out)]
+
+
 def check_base(statement: Statement, policy: Policy, subject: str) -> list[Finding]:
     """The base image is one that the policy accepts, by its platform digest."""
     bases = [row.base_platform_digest for row in statement.predicate.rows if isinstance(row, ImageRow)]

@@ -16,7 +16,7 @@ from tic_manifest.model.verdict import Check, Finding, Report, State, Status, ch
 from tic_manifest.ports import BlobReader, ImageSource, Progress
 from tic_manifest.rules import chain
 from tic_manifest.rules import image as rules
-from tic_manifest.rules.policy import check_base, with_states
+from tic_manifest.rules.policy import check_base, with_states, without_unasked
 from tic_manifest.stages import verify_image
 from tic_manifest.stages.attached import (
     EvidenceFiles,
@@ -84,6 +84,7 @@ class _Verification:
         rows = [*verify_image.checks_of(read, self._options.depth, content), *self._checks]
         checks = with_states(rows, self._options.policy)
         findings = [*read.documents, *read.presence, *(content or []), *self._findings]
+        findings = without_unasked(findings, checks)
         notes = [*read.notes, *self._attached.notes]
         return self._report(report("verify", checks, [*findings, *notes], subjects=self._labels()))
 

@@ -1,0 +1,154 @@
+"""A whole delivery in a layout and in the scenario's registry, with real digests; scenarios spoil parts of it.
+
+Run as the library of a `make`: it works in the current folder and writes `vars.json`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "kit"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "unit"))
+import deliveries as d
+from layouts import Edit, Layout, digest_of, layers_of
+from push import push
+from statements import descriptor
+from tic_manifest.adapters.attach import attach
+from tic_manifest.adapters.layout import LayoutSource
+from tic_manifest.formats.signing import sign_statement
+from tic_manifest.model.oci import JudgedImage
+from tic_manifest.model.receipt import ProbeBody, ValidateBody
+from tic_manifest.stages.assemble import Earlier, assemble
+from tic_manifest.stages.attached import head_statement
+from tic_manifest.stages.verify_image import read_image
+
+__all__ = ["Delivered", "Layout", "digest_of", "layers_of"]
+POLICY = """schema: tic/policy/v1
+out_of_scope: [{names}]
+"""
+
+
+class _Clock:
+    def now(self) -> str:
+        return d.WHEN
+
+
+class Delivered:
+    """The layout `layout`; `image` and `index` are descriptors as plain JSON data."""
+
+    def __init__(self, folder: str = "layout", **image: Any) -> None:
+        self.lock = d.lock()
+        self.layout = Layout(Path(folder).absolute())
+        self.images = [self.make(**image)]
+        self.vars: dict[str, str] = {}
+        self.files: dict[str, bytes] = {}
+
+    @property
+    def image(self) -> dict[str, Any]:
+        return self.images[0]
+
+    def make(
+        self,
+        architecture: str = "amd64",
+        env: tuple[str, ...] = ("PATH=/usr/bin",),
+        edit: Edit = bytes,
+        encoding: str = "gzip",
+    ) -> dict[str, Any]:
+        """A platform manifest that bears the lock's label."""
+        labels = {"org.tic-manifest.lock": self.lock.digest}
+        return self.layout.image(encoding, architecture=architecture, env=env, edit=edit, labels=labels)
+
+    def add(self, architecture: str) -> dict[str, Any]:
+        """Another platform of the image index."""
+        self.images.append(self.make(architecture))
+        return self.images[-1]
+
+    def close(self, edit: Edit = bytes) -> dict[str, Any]:
+        """Write the image index, with an attestation child as BuildKit adds it."""
+        self.index = self.layout.index([*self.images, self.layout.attestation(self.image)], edit)
+        self.layout.save(self.index, "latest")
+        return self.index
+
+    def evidence(self, which: int = 0, **receipts: Any) -> dict[str, bytes]:
+        """All evidence of the delivery of one platform; `receipts` changes fields of the build receipt."""
+        image = self.judged(which)
+        rollout, trainer = d.scores("rollout", -1.0, -2.0), d.scores("trainer", -1.0, -2.0)
+        runs = (d.run("rollout", rollout), d.run("trainer", trainer))
+        body = d.build_body(
+            index_digest=image.index_digest, config_digest=image.manifest.config.digest,
+            layers=tuple(layer.digest for layer in image.manifest.layers),
+        )  # fmt: skip
+        platform = {"platform_digest": image.platform_digest}
+        files = {
+            "lock.json": self.lock.raw, "build.log": b"log", "approval.json": d.approval(self.lock),
+            "receipts/build.json": d.receipt(self.lock, body, **(platform | receipts)),
+            "receipts/probe.json": d.receipt(self.lock, ProbeBody(runs=()), **platform),
+            "receipts/validate.json": d.receipt(self.lock, ValidateBody(runs=runs), **platform),
+        }  # fmt: skip
+        for name, one in (("rollout", rollout), ("trainer", trainer)):
+            files |= {f"runs/{name}/{file}": data for file, data in one.items()}
+        return files
+
+    def judged(self, which: int = 0) -> JudgedImage:
+        read = read_image(LayoutSource(self.layout.root), self.index["digest"])
+        digest = self.images[which]["digest"]
+        return next(one for one in read.images if one.platform_digest == digest)
+
+    def statement(self, files: Mapping[str, bytes], which: int = 0, *, supersede: bool = True) -> bytes:
+        """The delivery manifest that follows from evidence, superseding what is attached already."""
+        image = self.judged(which)
+        head = head_statement(LayoutSource(self.layout.root), image.platform_digest) if supersede else None
+        earlier = Earlier(digest=head.digest, raw=head.raw, statement=head.value) if head else None
+        return assemble(files, image, earlier, _Clock(), "0").statement
+
+    def attach(
+        self,
+        statement: bytes,
+        files: Mapping[str, bytes],
+        which: int = 0,
+        *,
+        key: bytes | None = None,
+        index: bool = True,
+    ) -> None:
+        signed = sign_statement(statement, key, None, "key") if key else None
+        about = descriptor(self.index) if index else None
+        attach(self.layout.root, descriptor(self.images[which]), about, statement, dict(files), signed=signed)
+
+    def deliver(self, *, key: bytes | None = None, which: int = 0, **receipts: Any) -> bytes:
+        """Assemble and attach; the bytes of the delivery manifest."""
+        self.files = self.evidence(which, **receipts)
+        made = self.statement(self.files, which)
+        self.attach(made, self.files, which, key=key)
+        return made
+
+    def policy(self, *names: str, **more: Any) -> None:
+        """Write `policy.yaml`: what this small delivery never measures is out of scope, and said to be so."""
+        unmeasured = ("gate.alpha", "probe", "full_zero_update", "theta0_2", "performance", *names)
+        Path("policy.yaml").write_text(POLICY.format(names=", ".join(unmeasured)))
+
+    def save(self, **more: str) -> None:
+        """Push what the layout holds, and write the values that `command.json` and `expect.json` use."""
+        push(self.layout.root, f"{os.environ['REGISTRY']}/v2/team/image")
+        config = json.loads(self.layout.path(self.image["digest"]).read_bytes())["config"]["digest"]
+        told = {
+            "image": self.image["digest"], "index": self.index["digest"], "config": config,
+            "layer": layers_of(self.layout, self.image)[1]["digest"],
+            "fallback": self.image["digest"].replace(":", "-"),
+        }  # fmt: skip
+        Path("vars.json").write_text(json.dumps(told | more))
+
+
+def new_key() -> tuple[bytes, bytes]:
+    """A private and a public PEM of an ECDSA P-256 key made now."""
+    from cryptography.hazmat.primitives import serialization as form
+    from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, generate_private_key
+
+    key = generate_private_key(SECP256R1())
+    private = key.private_bytes(form.Encoding.PEM, form.PrivateFormat.PKCS8, form.NoEncryption())
+    spki = form.PublicFormat.SubjectPublicKeyInfo
+    return private, key.public_key().public_bytes(form.Encoding.PEM, spki)
