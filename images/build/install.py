@@ -1,8 +1,9 @@
 """The image's environment: a venv with exactly the wheels of the lock, the same bytes every time.
 
-usage: install.py WHEELS TOOLS TARGET
+usage: install.py WHEELS TOOLS TARGET IMAGE
 
-WHEELS holds /wheels and requirements.txt (name==version --hash=sha256:…), TOOLS holds the pip that installs.
+WHEELS holds /wheels and requirements.txt (name==version --hash=sha256:…), TOOLS holds the pip that installs. What
+was installed at TARGET is moved below IMAGE, every time set, so that it can be copied into the image as it is.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from pathlib import Path
 _NAME = re.compile(r"[-_.]+")
 
 
-def main(wheels: Path, tools: Path, target: Path) -> None:
+def main(wheels: Path, tools: Path, target: Path, image: Path) -> None:
     """Make the venv, install by hash, then compare what is installed with what was asked for."""
     os.umask(0o022)
     subprocess.run([sys.executable, "-I", "-m", "venv", "--without-pip", str(target)], check=True)
@@ -32,6 +33,18 @@ def main(wheels: Path, tools: Path, target: Path) -> None:
     compare(target, wanted(requirements))
     for script in ("activate", "activate.csh", "activate.fish", "Activate.ps1"):
         (target / "bin" / script).unlink(missing_ok=True)
+    place = image / target.relative_to("/")
+    place.parent.mkdir(parents=True)
+    target.rename(place)
+    settle(image, int(os.environ["SOURCE_DATE_EPOCH"]))
+
+
+def settle(root: Path, epoch: int) -> None:
+    """One time for everything."""
+    for folder, folders, names in os.walk(root, topdown=False):
+        for name in (*names, *folders):
+            os.utime(os.path.join(folder, name), (epoch, epoch), follow_symlinks=False)
+    os.utime(root, (epoch, epoch))
 
 
 def wanted(requirements: Path) -> dict[str, str]:
@@ -53,4 +66,4 @@ def compare(target: Path, lock: dict[str, str]) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), Path(sys.argv[2]), Path(sys.argv[3]))
+    main(Path(sys.argv[1]), Path(sys.argv[2]), Path(sys.argv[3]), Path(sys.argv[4]))

@@ -168,6 +168,8 @@ class ImageBuild:
     """`oci` writes a layout folder, `local` a plain folder."""
     log: Path
     no_cache: bool = False
+    rewrite: bool = False
+    """Whether every layer is written again with times of `epoch` at most: slow, and no layer of a base stays as it is."""
     provenance: bool = False
     """Whether the builder's own SLSA provenance goes into the layout's image index."""
 

@@ -59,7 +59,7 @@ class DebianBuilder:
                 dockerfile=contexts["scripts"] / FILES[0], target="root", arguments={}, labels={},
                 contexts={name: str(path) for name, path in contexts.items()},
                 platform=f"linux/{apt.OCI_NAMES.get(root.architecture, root.architecture)}", epoch=EPOCH,
-                destination=scratch / "layout", kind="oci", log=scratch / "log",
+                destination=scratch / "layout", kind="oci", log=scratch / "log", rewrite=True,
             )
         )  # fmt: skip
         return scratch / "layout"

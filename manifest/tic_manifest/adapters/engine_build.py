@@ -16,13 +16,11 @@ from typing import IO, Any
 from tic_manifest.errors import UnavailableError
 from tic_manifest.ports import ImageBuild, Progress
 
-_STEP = re.compile(r"^#\d+ (\[[^\]]+\] .*)$")
+_STEP = re.compile(r"^#\d+ (\[[a-z-]+ \d+/\d+\] [A-Z]+|exporting [a-z ]+|rewriting layers)")
 _TAIL = 30
 _MAX_LOG = 64 << 20
-_OCI = {
-    "type": "oci", "tar": "false", "oci-mediatypes": "true", "compression": "zstd", "force-compression": "true",
-    "rewrite-timestamp": "true",
-}  # fmt: skip
+_OCI = {"type": "oci", "tar": "false", "oci-mediatypes": "true", "compression": "zstd"}
+_REWRITE = {"force-compression": "true", "rewrite-timestamp": "true"}
 
 
 class Buildx:
@@ -70,7 +68,7 @@ class Buildx:
 
     def _start(self, request: ImageBuild, context: str, made: Path) -> Iterator[str]:
         oci = request.kind == "oci"
-        output = {**_OCI, "dest": str(made)} if oci else {"type": "local", "dest": str(made)}
+        output = {**_OCI, **(_REWRITE if request.rewrite else {}), "dest": str(made)} if oci else {"type": "local", "dest": str(made)}
         lines: Iterator[str] = self._docker().buildx.build(
             context, file=str(request.dockerfile), target=request.target,
             build_contexts={name: where for name, where in request.contexts.items() if name != "."}, labels=dict(request.labels), platforms=[request.platform],
@@ -91,7 +89,7 @@ class Buildx:
                 tail.append(line.rstrip())
             step = _STEP.match(line)
             if step:
-                self._progress.say(f"build: {step[1][:160]}")
+                self._progress.say(f"build: {step[1]}")
 
 
 @contextlib.contextmanager

@@ -67,14 +67,16 @@ def lay_out_project(materials: Iterable[Material], store: Store, project: Path) 
 
 
 def agent_and_workers(plan: Plan) -> Path:
-    """The context of the last layer: /tic/probe_agent.py and /tic/workers."""
+    """The context of the last layer, as it lies in the image: /opt/tic/probe_agent.py and /opt/tic/workers."""
     root = folder(plan.scratch / "parts")
-    workers = folder(folder(root / "tic") / "workers")
-    _copy(plan.project / AGENT, root / "tic" / Path(AGENT).name)
+    tic = folder(folder(root / "opt") / "tic")
+    _copy(plan.project / AGENT, tic / Path(AGENT).name)
+    folder(tic / "workers")
     for path in sorted((plan.project / WORKERS).rglob("*")):
-        if path.is_file():
-            folder((workers / path.relative_to(plan.project / WORKERS)).parent)
-            _copy(path, workers / path.relative_to(plan.project / WORKERS))
+        target = tic / "workers" / path.relative_to(plan.project / WORKERS)
+        folder(target) if path.is_dir() else _copy(path, target)
+    for path in sorted(root.rglob("*"), reverse=True):
+        os.utime(path, (EPOCH, EPOCH))
     return root
 
 
