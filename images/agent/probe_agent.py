@@ -2259,9 +2259,15 @@ class FileTable:
         self.rows[index]["late"] = True
         path = root + self.rows[index]["path"]
         if compare_names(path, key) in ("same", "inode-only"):
-            fd = open_regular(path)
+            try:
+                fd = open_regular(path)
+            except OSError as error:
+                self.rows[index]["hash_reason"] = failure(error)
+                return index
             try:
                 self._describe(fd, index)
+            except OSError as error:
+                self.rows[index]["hash_reason"] = failure(error)
             finally:
                 os.close(fd)
         return index
@@ -2717,8 +2723,9 @@ class Supervisor:
 
     def run(self) -> Json:
         """Supervise to the end; the worker's part of the report."""
-        for name in [*MARKS, *MARKS.values()]:
-            if os.path.lexists(os.path.join(self.out, name)):
+        for name in os.listdir(self.out):  # what an earlier run left is no evidence of this one
+            inside = name.startswith("inside-") and name.endswith(".json")
+            if inside or name in {*MARKS, *MARKS.values(), "probe.json"}:
                 os.unlink(os.path.join(self.out, name))
         ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
         previous = {
@@ -2794,13 +2801,20 @@ class Supervisor:
     def _snapshot(self, mark: str) -> None:
         self.reached[mark] = self.watch.seconds()
         self.watch.keep_views = False
-        processes = [self.observer.process(stat.pid) for stat in self.watch.tree()]
+        processes = [self._look(stat.pid) for stat in self.watch.tree()]
         took = round(self.watch.seconds() - self.reached[mark], 3)
         self.snapshots.append(
             {"label": mark, "seconds": self.reached[mark], "took": took, "processes": processes}
         )
         with open(os.path.join(self.out, MARKS[mark]), "w", encoding="ascii") as stream:
             stream.write("\n")
+
+    def _look(self, pid: int) -> Json:
+        """The outside view; the worker waits for an answer, so no failure may keep it waiting."""
+        try:
+            return self.observer.process(pid)
+        except Exception as error:
+            return {"pid": pid, "error": failure(error), "exited": False}
 
     def _reap(self) -> None:
         """Collect ended children: the worker itself, and descendants that came to us."""
@@ -2959,12 +2973,15 @@ def thinned(views: List[Json]) -> List[Json]:
     return views
 
 
+VIEW_SHAPE = {"pid": int, "start_ticks": int, "label": str, "parameters": dict, "jit": dict, "link_map": dict}
+
+
 def checked_view(view: Any) -> Json:
     """An inside view with the shape that later steps rely on. ValueError when it is something else."""
     if not isinstance(view, dict) or view.get("schema") != SCHEMA or view.get("kind") != "inside":
         raise ValueError("not an inside view")
-    if not isinstance(view.get("pid"), int) or not isinstance(view.get("label"), str):
-        raise ValueError("no pid or label")
+    if not all(isinstance(view.get(key), kind) for key, kind in VIEW_SHAPE.items()):
+        raise ValueError("no pid, start, label or parts")
     modules, python = view.get("modules"), view.get("python")
     if not isinstance(modules, list) or not all(
         isinstance(m, dict) and isinstance(m.get("name"), str) for m in modules
@@ -3109,7 +3126,10 @@ def snapshot_report(pid: int, policy: Optional[str]) -> Json:
 def finish(report: Json, observer: Observer, roots: Dict[str, Any]) -> Json:
     """The part that reads disks: owners, imports, JIT; one root after another (nearly always one)."""
     report["files"] = observer.files.rows
-    report["holders"] = holders(report)
+    try:
+        report["holders"] = holders(report)
+    except Exception as error:  # a worker wrote the views that are read here
+        report["notes"].append("holders: " + failure(error))
     for root, (since, own) in list(roots.items())[:4]:
         try:
             Analysis(root, report, since, own).run()

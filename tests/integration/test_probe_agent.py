@@ -513,3 +513,29 @@ def test_a_process_in_other_namespaces_is_read_through_its_own_root(tmp_path: Pa
     assert child["status"]["ns_pids"][-1] == 1
     (mount,) = [m for m in report["mounts"] if m["mount_point"] == str(site)]
     assert mount["covers"] >= 1
+
+
+def test_what_an_earlier_run_left_is_no_evidence(tmp_path: Path) -> None:
+    observe(tmp_path, "ready('first')")
+    report = observe(tmp_path, "sys.exit(3)")
+    assert (report["inside"], report["worker"]["ready"], report["snapshots"][0]["label"]) == (
+        [],
+        False,
+        "last_seen",
+    )
+
+
+def test_a_worker_that_forges_its_view_cannot_break_the_agent(tmp_path: Path) -> None:
+    report = observe(
+        tmp_path,
+        """
+        import json
+        ready()
+        view = json.load(open(f"{out}/inside-ready-{os.getpid()}.json"))
+        forged = {"start_ticks": [1], "parameters": [], "jit": 3, "link_map": None, "modules": [{"name": 3}], "pid": "x"}
+        for i, (key, value) in enumerate(forged.items()):
+            json.dump({**view, key: value}, open(f"{out}/inside-forged{i}-1.json", "w"))
+        """,
+    )
+    assert len(report["notes"]) == 6
+    assert [v["label"] for v in report["inside"]] == ["ready"]

@@ -75,7 +75,11 @@ def summary(view: View, name: str) -> str:
         "worker": _worker,
         "holder": _holder,
         "ownership": _ownership,
+        "content": _content,
         "executing": _executing,
+        "overlays": _overlays,
+        "imports": _imports,
+        "libraries": _libraries,
         "jit": _jit,
     }
     return makers[name](view) if name in makers else ""
@@ -104,10 +108,35 @@ def _ownership(view: View) -> str:
     orphans = [path for path, file in view.by_path().items() if path in sizes and not file.owners]
     owned = total - sum(sizes[path] for path in orphans)
     scope = "processes that hold the model" if view.report.holders else "all processes"
+    modules = {m.file: bool(m.owners) for m in view.modules() if m.file and m.on_disk}
     return (
         f"{owned} of {total} mapped bytes ({100 * owned / total:.4f} %) have an owner, "
-        f"{len(orphans)} of {len(sizes)} files have none ({scope})"
+        f"{len(orphans)} of {len(sizes)} mapped files and {list(modules.values()).count(False)} of "
+        f"{len(modules)} module files have none ({scope})"
     )
+
+
+def _content(view: View) -> str:
+    owned = [m.owners for m in view.modules() if m.file and m.on_disk]
+    owned += [f.owners for f in view.loaded_files()]
+    known = [rows for rows in owned if any(o.record in ("match", "differs") for o in rows)]
+    return f"{len(known)} of {len(owned)} loaded files have a recorded hash, and were compared with it"
+
+
+def _overlays(view: View) -> str:
+    one = view.report
+    return f"{len(one.distributions)} distributions, {len(one.pth)} .pth files, {len(one.mounts)} mounts"
+
+
+def _imports(view: View) -> str:
+    scans = view.imports()
+    sources, absent = sum(s.scanned for s in scans), sum(len(s.absent) for s in scans)
+    return f"{sources} sources of loaded modules read, {absent} optional imports of what is not installed"
+
+
+def _libraries(view: View) -> str:
+    native = {f.path for _, row, f in view.mapped() if row.exec_bytes}
+    return f"{len(native)} native libraries and programs"
 
 
 def _executing(view: View) -> str:

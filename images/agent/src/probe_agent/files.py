@@ -229,9 +229,15 @@ class FileTable:
         self.rows[index]["late"] = True
         path = root + self.rows[index]["path"]
         if compare_names(path, key) in ("same", "inode-only"):
-            fd = open_regular(path)
+            try:
+                fd = open_regular(path)
+            except OSError as error:
+                self.rows[index]["hash_reason"] = failure(error)
+                return index
             try:
                 self._describe(fd, index)
+            except OSError as error:
+                self.rows[index]["hash_reason"] = failure(error)
             finally:
                 os.close(fd)
         return index

@@ -95,12 +95,15 @@ def thinned(views: List[Json]) -> List[Json]:
     return views
 
 
+VIEW_SHAPE = {"pid": int, "start_ticks": int, "label": str, "parameters": dict, "jit": dict, "link_map": dict}
+
+
 def checked_view(view: Any) -> Json:
     """An inside view with the shape that later steps rely on. ValueError when it is something else."""
     if not isinstance(view, dict) or view.get("schema") != SCHEMA or view.get("kind") != "inside":
         raise ValueError("not an inside view")
-    if not isinstance(view.get("pid"), int) or not isinstance(view.get("label"), str):
-        raise ValueError("no pid or label")
+    if not all(isinstance(view.get(key), kind) for key, kind in VIEW_SHAPE.items()):
+        raise ValueError("no pid, start, label or parts")
     modules, python = view.get("modules"), view.get("python")
     if not isinstance(modules, list) or not all(
         isinstance(m, dict) and isinstance(m.get("name"), str) for m in modules
@@ -245,7 +248,10 @@ def snapshot_report(pid: int, policy: Optional[str]) -> Json:
 def finish(report: Json, observer: Observer, roots: Dict[str, Any]) -> Json:
     """The part that reads disks: owners, imports, JIT; one root after another (nearly always one)."""
     report["files"] = observer.files.rows
-    report["holders"] = holders(report)
+    try:
+        report["holders"] = holders(report)
+    except Exception as error:  # a worker wrote the views that are read here
+        report["notes"].append("holders: " + failure(error))
     for root, (since, own) in list(roots.items())[:4]:
         try:
             Analysis(root, report, since, own).run()

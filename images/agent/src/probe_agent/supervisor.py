@@ -48,8 +48,9 @@ class Supervisor:
 
     def run(self) -> Json:
         """Supervise to the end; the worker's part of the report."""
-        for name in [*MARKS, *MARKS.values()]:
-            if os.path.lexists(os.path.join(self.out, name)):
+        for name in os.listdir(self.out):  # what an earlier run left is no evidence of this one
+            inside = name.startswith("inside-") and name.endswith(".json")
+            if inside or name in {*MARKS, *MARKS.values(), "probe.json"}:
                 os.unlink(os.path.join(self.out, name))
         ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
         previous = {
@@ -125,13 +126,20 @@ class Supervisor:
     def _snapshot(self, mark: str) -> None:
         self.reached[mark] = self.watch.seconds()
         self.watch.keep_views = False
-        processes = [self.observer.process(stat.pid) for stat in self.watch.tree()]
+        processes = [self._look(stat.pid) for stat in self.watch.tree()]
         took = round(self.watch.seconds() - self.reached[mark], 3)
         self.snapshots.append(
             {"label": mark, "seconds": self.reached[mark], "took": took, "processes": processes}
         )
         with open(os.path.join(self.out, MARKS[mark]), "w", encoding="ascii") as stream:
             stream.write("\n")
+
+    def _look(self, pid: int) -> Json:
+        """The outside view; the worker waits for an answer, so no failure may keep it waiting."""
+        try:
+            return self.observer.process(pid)
+        except Exception as error:
+            return {"pid": pid, "error": failure(error), "exited": False}
 
     def _reap(self) -> None:
         """Collect ended children: the worker itself, and descendants that came to us."""
