@@ -1,4 +1,4 @@
-"""The id that git gives a folder (git's object format: blobs, and trees sorted as if folders ended in a slash)."""
+"""The id that git gives a folder: blobs, and trees sorted as if folders ended in a slash (git's object format)."""
 
 from __future__ import annotations
 

@@ -2,8 +2,8 @@
 
 usage: install.py WHEELS TOOLS TARGET IMAGE
 
-WHEELS holds /wheels and requirements.txt (name==version --hash=sha256:…), TOOLS holds the pip that installs. What
-was installed at TARGET is moved below IMAGE, every time set, so that it can be copied into the image as it is.
+WHEELS holds /wheels and requirements.txt (name==version --hash=sha256:…), TOOLS the pip that installs. What
+was installed at TARGET is moved below IMAGE, every time set, to be copied into the image as it is.
 """
 
 from __future__ import annotations
@@ -24,11 +24,25 @@ def main(wheels: Path, tools: Path, target: Path, image: Path) -> None:
     requirements = wheels / "requirements.txt"
     python = target / "bin" / "python"
     options = [
-        "--no-index", "--no-deps", "--no-compile", "--no-cache-dir", "--no-warn-script-location", "--quiet",
-        "--require-hashes", "--find-links", str(wheels / "wheels"), "--requirement", str(requirements),
-    ]  # fmt: skip
+        "--no-index",
+        "--no-deps",
+        "--no-compile",
+        "--no-cache-dir",
+        "--no-warn-script-location",
+        "--quiet",
+        "--require-hashes",
+        "--find-links",
+        str(wheels / "wheels"),
+        "--requirement",
+        str(requirements),
+    ]
     pip = next(tools.glob("pip-*.whl"))
-    environment = {"PATH": "/usr/bin:/bin", "HOME": "/nonexistent", "LC_ALL": "C.UTF-8", "PYTHONHASHSEED": "0"}
+    environment = {
+        "PATH": "/usr/bin:/bin",
+        "HOME": "/nonexistent",
+        "LC_ALL": "C.UTF-8",
+        "PYTHONHASHSEED": "0",
+    }
     subprocess.run([str(python), "-B", str(pip / "pip"), "install", *options], env=environment, check=True)
     compare(target, wanted(requirements))
     for script in ("activate", "activate.csh", "activate.fish", "Activate.ps1"):

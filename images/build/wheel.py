@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
-from git_tree import tree_id  # noqa: E402
+from git_tree import tree_id
 
 PRECOMPILED = Path("/run/precompiled")
 
@@ -43,7 +43,7 @@ def settle(root: Path, epoch: int) -> None:
             if not os.path.islink(path):
                 os.chmod(path, 0o755 if os.stat(path).st_mode & 0o100 else 0o644)
             os.utime(path, (epoch, epoch), follow_symlinks=False)
-        os.chmod(folder, 0o755)
+        os.chmod(folder, 0o755)  # noqa: S103
         os.utime(folder, (epoch, epoch))
 
 

@@ -49,7 +49,7 @@ class Store(Protocol):
         """Store a stream atomically. Raises RefusedError WHEEL_HASH when `expected` differs."""
 
     def place(self, digest: Digest, target: Path, name: str) -> None:
-        """Make a stored file appear at `target`, read-only. Raises UnavailableError BLOB_MISSING naming `name`."""
+        """Make a stored file appear at `target`. Raises UnavailableError BLOB_MISSING naming `name`."""
 
 
 class SourceGit(Protocol):
@@ -120,10 +120,10 @@ class Roots(Protocol):
     """What an image stands on: an image by digest, or a root made here from Debian packages."""
 
     def resolve(self, wanted: str | DebianBase, architecture: str, store: Store) -> Root:
-        """Everything that makes the root, by digest, each file in the store. Raises PersonError, UnavailableError."""
+        """Everything that makes the root, by digest, each file in the store."""
 
     def make(self, root: Root, store: Store, folder: Path, scripts: Path) -> tuple[Path, Digest]:
-        """The root as an OCI layout below `folder`, without network; where, and the platform manifest digest.
+        """The root as an OCI layout below `folder`; where, and the platform manifest digest.
 
         `scripts` holds the files of images/build as the lock names them.
         """
@@ -169,7 +169,7 @@ class ImageBuild:
     log: Path
     no_cache: bool = False
     rewrite: bool = False
-    """Whether every layer is written again with times of `epoch` at most: slow, and no layer of a base stays as it is."""
+    """Whether every layer is written again with times of `epoch` at most; no layer of a base stays."""
     provenance: bool = False
     """Whether the builder's own SLSA provenance goes into the layout's image index."""
 

@@ -1,4 +1,4 @@
-"""Which Debian packages make a root: asked of apt with folders of its own, believed when Debian's keys signed it.
+"""Which Debian packages make a root: asked of apt with its own folders, believed when Debian's keys signed.
 
 The machine's own apt sources say where to look; nothing of the machine's state is read or changed, and no
 address leaves this module.
@@ -64,9 +64,12 @@ def _locked(path: Path, store: Store) -> LockedFile:
     with path.open("rb") as stream:
         digest = store.put(stream)
     return LockedFile(
-        name=fields["Package"], version=version, file=file,
-        sha256=digest.removeprefix("sha256:"), size=path.stat().st_size,
-    )  # fmt: skip
+        name=fields["Package"],
+        version=version,
+        file=file,
+        sha256=digest.removeprefix("sha256:"),
+        size=path.stat().st_size,
+    )
 
 
 class _Apt:
@@ -86,7 +89,7 @@ class _Apt:
         return done.stdout
 
     def merged(self) -> tuple[str, ...]:
-        """The package that says /usr is merged, where the suite has it; else apt takes the converter and perl."""
+        """The package that says /usr is merged, where the suite has it; else apt takes a converter."""
         said = self.call("RESOLVE", "apt-cache", "pkgnames", "usr-is-merged")
         return ("usr-is-merged",) if "usr-is-merged" in said.split() else ()
 
@@ -124,9 +127,7 @@ def _install(wanted: Sequence[str], *options: str) -> list[str]:
 
 
 @contextmanager
-def _apt(
-    folder: Path, suite: str, arch: str, environment: Mapping[str, str]
-) -> Iterator[_Apt]:
+def _apt(folder: Path, suite: str, arch: str, environment: Mapping[str, str]) -> Iterator[_Apt]:
     for name in ("state/lists/partial", "cache/archives/partial", "parts"):
         (folder / name).mkdir(parents=True)
     (folder / "status").touch()
@@ -137,13 +138,23 @@ def _apt(
 
 def _configuration(folder: Path, arch: str) -> str:
     own = {
-        "Dir::State": folder / "state", "Dir::State::status": folder / "status", "Dir::Cache": folder / "cache",
-        "Dir::Etc::main": "/dev/null", "Dir::Etc::parts": folder / "parts", "Dir::Etc::preferences": "/dev/null",
-        "Dir::Etc::sourcelist": folder / "sources.list", "Dir::Etc::sourceparts": "/dev/null",
-        "Dir::Etc::preferencesparts": "/dev/null", "Dir::Log": folder / "log", "APT::Architecture": arch,
-        "APT::Install-Recommends": "false", "APT::Install-Suggests": "false", "APT::Sandbox::User": _user(),
-        "APT::Get::AllowUnauthenticated": "false", "Acquire::Languages": "none",
-    }  # fmt: skip
+        "Dir::State": folder / "state",
+        "Dir::State::status": folder / "status",
+        "Dir::Cache": folder / "cache",
+        "Dir::Etc::main": "/dev/null",
+        "Dir::Etc::parts": folder / "parts",
+        "Dir::Etc::preferences": "/dev/null",
+        "Dir::Etc::sourcelist": folder / "sources.list",
+        "Dir::Etc::sourceparts": "/dev/null",
+        "Dir::Etc::preferencesparts": "/dev/null",
+        "Dir::Log": folder / "log",
+        "APT::Architecture": arch,
+        "APT::Install-Recommends": "false",
+        "APT::Install-Suggests": "false",
+        "APT::Sandbox::User": _user(),
+        "APT::Get::AllowUnauthenticated": "false",
+        "Acquire::Languages": "none",
+    }
     lines = [f'{key} "{value}";' for key, value in own.items()]
     return "\n".join([*_acquire(), *lines, f'APT::Architectures {{ "{arch}"; }};', ""])
 
@@ -196,14 +207,17 @@ def _host(*argv: str) -> str:
 def _require_tools() -> None:
     if shutil.which("apt-get") is None:
         raise UnavailableError(
-            "TOOL_MISSING", "apt-get is not here: a base of Debian packages is resolved with it",
+            "TOOL_MISSING",
+            "apt-get is not here: a base of Debian packages is resolved with it",
             remedy="lock on Debian or Ubuntu, or name a base image by digest in the recipe",
-        )  # fmt: skip
+        )
     if not KEYRING.is_file():
         raise UnavailableError(
-            "TOOL_MISSING", "the keys of the Debian archive are not here", where=str(KEYRING),
+            "TOOL_MISSING",
+            "the keys of the Debian archive are not here",
+            where=str(KEYRING),
             remedy="apt-get install debian-archive-keyring",
-        )  # fmt: skip
+        )
 
 
 def _failed(code: str, argv: Sequence[str], said: str) -> UnavailableError:

@@ -1,4 +1,4 @@
-"""Reading Debian packages: an ar archive of a control and a data tar (deb(5)), never unpacked by path here."""
+"""Reading Debian packages: an ar archive of a control and a data tar (deb(5)), never unpacked by path."""
 
 from __future__ import annotations
 

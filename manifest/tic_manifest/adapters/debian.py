@@ -32,7 +32,8 @@ class DebianBuilder:
     def make(self, root: DebianRoot, store: Store, folder: Path, scripts: Path) -> tuple[Path, Digest]:
         """The root as an OCI layout below `folder`, under the digest of all that it follows from.
 
-        `scripts` holds Dockerfile.debian and debian_root.sh. A whole layout that is there is kept. Raises UnavailableError BLOB_MISSING, ENGINE_FAILED.
+        `scripts` holds Dockerfile.debian and debian_root.sh. A whole layout that is there is kept.
+        Raises UnavailableError BLOB_MISSING, ENGINE_FAILED.
         """
         target = folder / _key(root, scripts).removeprefix("sha256:")
         if not whole(target):
@@ -56,12 +57,19 @@ class DebianBuilder:
         _packages(root, store, contexts)
         self._engine.build(
             ImageBuild(
-                dockerfile=contexts["scripts"] / FILES[0], target="root", arguments={}, labels={},
+                dockerfile=contexts["scripts"] / FILES[0],
+                target="root",
+                arguments={},
+                labels={},
                 contexts={name: str(path) for name, path in contexts.items()},
-                platform=f"linux/{apt.OCI_NAMES.get(root.architecture, root.architecture)}", epoch=EPOCH,
-                destination=scratch / "layout", kind="oci", log=scratch / "log", rewrite=True,
+                platform=f"linux/{apt.OCI_NAMES.get(root.architecture, root.architecture)}",
+                epoch=EPOCH,
+                destination=scratch / "layout",
+                kind="oci",
+                log=scratch / "log",
+                rewrite=True,
             )
-        )  # fmt: skip
+        )
         return scratch / "layout"
 
 

@@ -30,6 +30,9 @@ from tic_manifest.ports import Container, Ended, ImageBuild, Progress
 
 _CONTAINERD = "io.containerd.snapshotter.v1"
 _REMEDY = "run scripts/engine up, or start your engine and name it in DOCKER_HOST"
+_STORE_REMEDY = (
+    'set {"features": {"containerd-snapshotter": true}} in its daemon.json, or run scripts/engine up'
+)
 _LOAD_SECONDS = 3600
 _NAME = "tic-manifest"
 
@@ -48,16 +51,21 @@ class ContainerEngine:
             info = client.info()
         except (DockerException, OSError) as error:
             raise UnavailableError(
-                "ENGINE_MISSING", "no container engine answers", where=self._host or "the default socket",
-                actual=str(error)[:300], remedy=_REMEDY,
-            ) from error  # fmt: skip
+                "ENGINE_MISSING",
+                "no container engine answers",
+                where=self._host or "the default socket",
+                actual=str(error)[:300],
+                remedy=_REMEDY,
+            ) from error
         if _CONTAINERD not in str(info.get("DriverStatus")):
             raise UnavailableError(
-                "ENGINE_MISSING", "the engine has no containerd image store, so it does not keep digests",
-                where=self._host or "the default socket", expected="containerd image store",
+                "ENGINE_MISSING",
+                "the engine has no containerd image store, so it does not keep digests",
+                where=self._host or "the default socket",
+                expected="containerd image store",
                 actual=str(info.get("Driver")),
-                remedy='set {"features": {"containerd-snapshotter": true}} in its daemon.json, or run scripts/engine up',
-            )  # fmt: skip
+                remedy=_STORE_REMEDY,
+            )
         return client
 
     def describe(self) -> str:
@@ -66,13 +74,16 @@ class ContainerEngine:
         return f"docker {version['Version']}, {self._buildx.version()}"
 
     def host(self) -> Host:
-        """The machine that containers run on. CPU model and flags are read here: the engine shares this kernel."""
+        """The machine that containers run on. CPU model and flags are read here: same kernel."""
         info = self._client.info()
         model, flags = _cpu(Path("/proc/cpuinfo"))
         return Host(
-            machine=str(info.get("Architecture") or platform.machine()), cpu_model=model, cpu_flags=flags,
-            kernel=str(info.get("KernelVersion", "")), engine=self.describe(),
-        )  # fmt: skip
+            machine=str(info.get("Architecture") or platform.machine()),
+            cpu_model=model,
+            cpu_flags=flags,
+            kernel=str(info.get("KernelVersion", "")),
+            engine=self.describe(),
+        )
 
     def data_root(self) -> Path | None:
         """Where the engine keeps images, if that is a folder of this machine."""
@@ -80,7 +91,7 @@ class ContainerEngine:
         return path if path.is_dir() else None
 
     def build(self, request: ImageBuild) -> None:
-        """Build without network; raises UnavailableError ENGINE_FAILED or DISK_FULL with the last log lines."""
+        """Build without network; raises UnavailableError ENGINE_FAILED, DISK_FULL with the last log lines."""
         _ = self._client
         self._buildx.build(request)
 
@@ -152,9 +163,13 @@ class _Archive:
     def _small(self) -> Iterator[tuple[str, bytes]]:
         raw = (self._layout / "blobs/sha256" / self._digest.removeprefix("sha256:")).read_bytes()
         entry = {
-            "mediaType": json.loads(raw)["mediaType"], "digest": digest_of(raw), "size": len(raw),
-            "annotations": {"io.containerd.image.name": f"docker.io/library/{_NAME}:{self._digest.replace(':', '-')}"},
-        }  # fmt: skip
+            "mediaType": json.loads(raw)["mediaType"],
+            "digest": digest_of(raw),
+            "size": len(raw),
+            "annotations": {
+                "io.containerd.image.name": f"docker.io/library/{_NAME}:{self._digest.replace(':', '-')}"
+            },
+        }
         yield "oci-layout", b'{"imageLayoutVersion":"1.0.0"}'
         yield (
             "index.json",

@@ -37,9 +37,11 @@ class Buildx:
             return " ".join(self._docker().buildx.version().split()[:2])
         except (DockerException, FileNotFoundError) as error:
             raise UnavailableError(
-                "ENGINE_MISSING", "docker buildx is not here", actual=str(error)[:300],
+                "ENGINE_MISSING",
+                "docker buildx is not here",
+                actual=str(error)[:300],
                 remedy="run scripts/engine up, or install the buildx plugin of your engine",
-            ) from error  # fmt: skip
+            ) from error
 
     def build(self, request: ImageBuild) -> None:
         """Run one build. `destination` appears whole or not at all. Raises UnavailableError."""
@@ -68,14 +70,26 @@ class Buildx:
 
     def _start(self, request: ImageBuild, context: str, made: Path) -> Iterator[str]:
         oci = request.kind == "oci"
-        output = {**_OCI, **(_REWRITE if request.rewrite else {}), "dest": str(made)} if oci else {"type": "local", "dest": str(made)}
+        output = (
+            {**_OCI, **(_REWRITE if request.rewrite else {}), "dest": str(made)}
+            if oci
+            else {"type": "local", "dest": str(made)}
+        )
         lines: Iterator[str] = self._docker().buildx.build(
-            context, file=str(request.dockerfile), target=request.target,
-            build_contexts={name: where for name, where in request.contexts.items() if name != "."}, labels=dict(request.labels), platforms=[request.platform],
+            context,
+            file=str(request.dockerfile),
+            target=request.target,
+            build_contexts={name: where for name, where in request.contexts.items() if name != "."},
+            labels=dict(request.labels),
+            platforms=[request.platform],
             build_args={**request.arguments, "SOURCE_DATE_EPOCH": str(request.epoch)},
-            network="none", cache=not request.no_cache, output=output, progress="plain", stream_logs=True,
+            network="none",
+            cache=not request.no_cache,
+            output=output,
+            progress="plain",
+            stream_logs=True,
             provenance={"mode": "max"} if oci and request.provenance else False,
-        )  # fmt: skip
+        )
         return lines
 
     def _follow(self, lines: Iterator[str], log: IO[bytes], tail: deque[str]) -> None:
@@ -117,7 +131,9 @@ def _failed(request: ImageBuild, tail: deque[str], error: Exception) -> Unavaila
     said = "\n    ".join(tail) or str(error)[-2000:]
     full = "no space left on device" in said
     return UnavailableError(
-        "DISK_FULL" if full else "ENGINE_FAILED", f"the build of {request.target} failed", where=str(request.log),
+        "DISK_FULL" if full else "ENGINE_FAILED",
+        f"the build of {request.target} failed",
+        where=str(request.log),
         actual=f"the log's last lines:\n    {said}",
         remedy="free disk" if full else "mend what the last lines say; finished stages are kept",
-    )  # fmt: skip
+    )

@@ -50,12 +50,18 @@ def _settings(wanted: Container) -> dict[str, Any]:
         for target, path in wanted.inputs.items()
     ]
     return {
-        "image": wanted.image, "command": list(wanted.argv), "environment": dict(wanted.env),
-        "name": f"tic-{wanted.name}-{uuid.uuid4().hex}", "labels": {LABEL: wanted.run_id or wanted.name},
-        "network_mode": "none", "shm_size": wanted.shm_mib << 20, "entrypoint": [],
+        "image": wanted.image,
+        "command": list(wanted.argv),
+        "environment": dict(wanted.env),
+        "name": f"tic-{wanted.name}-{uuid.uuid4().hex}",
+        "labels": {LABEL: wanted.run_id or wanted.name},
+        "network_mode": "none",
+        "shm_size": wanted.shm_mib << 20,
+        "entrypoint": [],
         "mounts": [*inputs, Mount("/out", str(wanted.output.absolute()), type="bind")],
-        "security_opt": ["no-new-privileges"], "log_config": {"Type": "json-file", "Config": {"max-size": "64m"}},
-    }  # fmt: skip
+        "security_opt": ["no-new-privileges"],
+        "log_config": {"Type": "json-file", "Config": {"max-size": "64m"}},
+    }
 
 
 def _wait(container: Any, seconds: int) -> bool:
@@ -118,12 +124,17 @@ def _remove(container: Any) -> None:
 
 
 def _give_back(client: Any, wanted: Container) -> None:
-    """Under a root engine the outputs are root's: give them to the user who ran us, so that they can be deleted."""
+    """Under a root engine the outputs are root's: give them to the user who ran us."""
     if os.getuid() == 0 or all(path.lstat().st_uid == os.getuid() for path in wanted.output.rglob("*")):
         return
     with contextlib.suppress(APIError):
         client.containers.run(
-            wanted.image, ["chown", "-hR", f"{os.getuid()}:{os.getgid()}", "/out"], entrypoint=[], user="0:0",
-            network_mode="none", remove=True, mounts=[Mount("/out", str(wanted.output.absolute()), type="bind")],
+            wanted.image,
+            ["chown", "-hR", f"{os.getuid()}:{os.getgid()}", "/out"],
+            entrypoint=[],
+            user="0:0",
+            network_mode="none",
+            remove=True,
+            mounts=[Mount("/out", str(wanted.output.absolute()), type="bind")],
             labels={LABEL: wanted.run_id or wanted.name},
-        )  # fmt: skip
+        )

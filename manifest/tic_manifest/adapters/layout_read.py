@@ -35,7 +35,7 @@ class LayoutReader:
 def read_built(root: Path, digest: Digest | None = None) -> Built:
     """The one image of a layout, or that of an image index or platform manifest `digest` in it.
 
-    Raises RefusedError LAYOUT where there is not exactly one, MANIFEST_DIGEST or BLOB_MISSING for a broken one.
+    Raises RefusedError LAYOUT where there is not exactly one, MANIFEST_DIGEST or BLOB_MISSING.
     """
     source = LayoutSource(root)
     top = digest or _only(
@@ -50,10 +50,13 @@ def read_built(root: Path, digest: Digest | None = None) -> Built:
     image = parse_manifest(raw, top).value
     config = parse_config(_bytes(source, image.config.digest), image.config.digest).value
     return Built(
-        index_digest=index, platform_digest=top, config_digest=image.config.digest,
-        layers=tuple(layer.digest for layer in image.layers), labels=dict(config.labels),
+        index_digest=index,
+        platform_digest=top,
+        config_digest=image.config.digest,
+        layers=tuple(layer.digest for layer in image.layers),
+        labels=dict(config.labels),
         platform=f"{config.os}/{config.architecture}",
-    )  # fmt: skip
+    )
 
 
 def platform_digest(root: Path) -> Digest:
@@ -99,7 +102,10 @@ def _bytes(source: LayoutSource, digest: Digest) -> bytes:
         )
     if digest_of(raw) != digest:
         raise RefusedError(
-            "MANIFEST_DIGEST", "a document is not the one its digest names", where=source.describe(),
-            expected=digest, actual=digest_of(raw),
-        )  # fmt: skip
+            "MANIFEST_DIGEST",
+            "a document is not the one its digest names",
+            where=source.describe(),
+            expected=digest,
+            actual=digest_of(raw),
+        )
     return raw

@@ -1,4 +1,4 @@
-"""Python requirements to wheels by hash: uv resolves for the image's Python, then every file goes into the store."""
+"""Python requirements to wheels by hash: uv resolves for the image's Python, files go into the store."""
 
 from __future__ import annotations
 
@@ -61,9 +61,12 @@ class UvResolver:
                 found = Found.of(str(name), str(version), file, one).expecting(sha256)
                 return fetch([found], self._settings, python.indexes, store, self._progress)[0]
         raise UnavailableError(
-            "RESOLVE", "the indexes that answer do not have this wheel", where=file, expected=sha256,
+            "RESOLVE",
+            "the indexes that answer do not have this wheel",
+            where=file,
+            expected=sha256,
             remedy="name a wheel that an index has, or an index of the recipe that has it",
-        )  # fmt: skip
+        )
 
     def _found(self, requirements: Sequence[str], python: Python, target: Target) -> list[Found]:
         tags = {tag: rank for rank, tag in enumerate(_tags(python.version, target))}
@@ -83,9 +86,13 @@ class UvResolver:
             return self._ask(requirements, python, target, options, python.indexes)
 
     def _ask(
-        self, requirements: Sequence[str], python: Python, target: Target,
-        options: Sequence[str], extra: Sequence[str],
-    ) -> list[Any]:  # fmt: skip
+        self,
+        requirements: Sequence[str],
+        python: Python,
+        target: Target,
+        options: Sequence[str],
+        extra: Sequence[str],
+    ) -> list[Any]:
         with tempfile.TemporaryDirectory(prefix="tic-uv-") as folder:
             place = Path(folder)
             _write(place / "in.txt", [str(_requirement(one, "python")) for one in requirements])
@@ -108,12 +115,25 @@ class UvResolver:
         constraints = [word for file in self._settings.constraints for word in ("--constraints", file)]
         machine = MACHINES.get(target.architecture, target.architecture)
         return [
-            uv_program(), "pip", "compile", "--quiet", "--no-config", "--color=never", "--format=pylock.toml",
-            "--no-header", "--only-binary=:all:", "--index-strategy=unsafe-best-match", "--no-python-downloads",
-            f"--python-version={python.version}", f"--python-platform={machine}-manylinux_2_{target.glibc}",
-            f"--overrides={place / 'never.txt'}", f"--output-file={place / 'pylock.toml'}",
-            *constraints, *options, str(place / "in.txt"),
-        ]  # fmt: skip
+            uv_program(),
+            "pip",
+            "compile",
+            "--quiet",
+            "--no-config",
+            "--color=never",
+            "--format=pylock.toml",
+            "--no-header",
+            "--only-binary=:all:",
+            "--index-strategy=unsafe-best-match",
+            "--no-python-downloads",
+            f"--python-version={python.version}",
+            f"--python-platform={machine}-manylinux_2_{target.glibc}",
+            f"--overrides={place / 'never.txt'}",
+            f"--output-file={place / 'pylock.toml'}",
+            *constraints,
+            *options,
+            str(place / "in.txt"),
+        ]
 
 
 def uv_program() -> str:
@@ -124,9 +144,10 @@ def uv_program() -> str:
         return str(uv.find_uv_bin())
     except (ImportError, FileNotFoundError) as error:
         raise UnavailableError(
-            "TOOL_MISSING", "uv is not here: Python requirements are resolved with it",
+            "TOOL_MISSING",
+            "uv is not here: Python requirements are resolved with it",
             remedy="pip install 'tic-manifest[build]'",
-        ) from error  # fmt: skip
+        ) from error
 
 
 def _requirement(text: str, where: str) -> Requirement:
@@ -138,9 +159,12 @@ def _requirement(text: str, where: str) -> Requirement:
         ) from error
     if one.url:
         raise PersonError(
-            "RECIPE", f"{where}: a requirement by address", actual=text, expected="a name and versions",
+            "RECIPE",
+            f"{where}: a requirement by address",
+            actual=text,
+            expected="a name and versions",
             remedy="name the version, and the index that has it under python.indexes",
-        )  # fmt: skip
+        )
     return one
 
 
@@ -154,10 +178,13 @@ def _best(package: Mapping[str, Any], tags: Mapping[Tag, int]) -> Found:
             ranked.append((min(ranks), file, wheel))
     if not ranked:
         raise UnavailableError(
-            "RESOLVE", f"{name} {version} has no wheel for this platform", where=name,
-            expected="a wheel", actual=", ".join(_file_name(one) for one in package.get("wheels", [])) or "none",
+            "RESOLVE",
+            f"{name} {version} has no wheel for this platform",
+            where=name,
+            expected="a wheel",
+            actual=", ".join(_file_name(one) for one in package.get("wheels", [])) or "none",
             remedy="choose another version, or leave the distribution out under python.exclude",
-        )  # fmt: skip
+        )
     _, file, wheel = min(ranked, key=lambda one: one[:2])
     return Found.of(str(name), version, file, wheel)
 
@@ -194,8 +221,9 @@ def _no_solution(said: str) -> UnavailableError:
     words = [_CREDENTIALS.sub("//***@", line.strip()) for line in said.splitlines() if line.strip()]
     network = any(word in said for word in ("Failed to fetch", "error sending request", "dns error"))
     return UnavailableError(
-        "NETWORK" if network else "RESOLVE", "no set of wheels fits the requirements",
+        "NETWORK" if network else "RESOLVE",
+        "no set of wheels fits the requirements",
         actual=" / ".join(words[:_LINES]),
         remedy="change the requirement that the resolver names; where only a source distribution exists, "
         "choose a version with a wheel or leave it out under python.exclude",
-    )  # fmt: skip
+    )

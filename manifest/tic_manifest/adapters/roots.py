@@ -35,21 +35,27 @@ class AnyRoots:
         reference = require_digest(parse_reference(wanted))
         if reference.layout is None or reference.digest is None:
             raise UnavailableError(
-                "BASE_IMAGE_GONE", "base images are taken from an OCI layout by this version", where=wanted,
-                expected="oci:DIR@sha256:…", remedy="copy the image to a layout: skopeo copy docker://… oci:DIR",
-            )  # fmt: skip
+                "BASE_IMAGE_GONE",
+                "base images are taken from an OCI layout by this version",
+                where=wanted,
+                expected="oci:DIR@sha256:…",
+                remedy="copy the image to a layout: skopeo copy docker://… oci:DIR",
+            )
         layout = Path(reference.layout)
         built = read_built(layout, reference.digest)
         _check_platform(built, architecture, wanted)
         for digest in _blobs(built):
             _put(LayoutSource(layout), digest, store, layout)
         return ImageRoot(
-            reference=wanted, index_digest=built.index_digest, platform_digest=built.platform_digest,
-            config_digest=built.config_digest, layers=built.layers,
-        )  # fmt: skip
+            reference=wanted,
+            index_digest=built.index_digest,
+            platform_digest=built.platform_digest,
+            config_digest=built.config_digest,
+            layers=built.layers,
+        )
 
     def make(self, root: Root, store: Store, folder: Path, scripts: Path) -> tuple[Path, Digest]:
-        """The root as an OCI layout below `folder`, without network; where, and its platform manifest digest."""
+        """The root as an OCI layout below `folder`; where, and its platform manifest digest."""
         if isinstance(root, DebianRoot):
             return self._debian.make(root, store, folder, scripts)
         target = folder / root.platform_digest.removeprefix("sha256:")
@@ -71,9 +77,12 @@ def _put(source: LayoutSource, digest: Digest, store: Store, layout: Path) -> No
 def _check_platform(built: Built, architecture: str, wanted: str) -> None:
     if built.platform != f"linux/{architecture}":
         raise PersonError(
-            "PLATFORM_UNCOVERED", "the base image is for another platform", where=wanted,
-            expected=f"linux/{architecture}", actual=built.platform,
-        )  # fmt: skip
+            "PLATFORM_UNCOVERED",
+            "the base image is for another platform",
+            where=wanted,
+            expected=f"linux/{architecture}",
+            actual=built.platform,
+        )
 
 
 def _lay_out(root: ImageRoot, store: Store, target: Path) -> None:

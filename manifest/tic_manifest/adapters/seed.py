@@ -1,6 +1,6 @@
 """The seed of a Debian root: the essential packages' files as one tar, enough to run dpkg on all of them.
 
-The same first step that debootstrap and mmdebstrap take, done without root rights: ownership stands in the tar.
+The first step of debootstrap and mmdebstrap too, here without root rights: ownership stands in the tar.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ class FileStore:
     def put(self, source: IO[bytes], *, expected: Digest | None = None) -> Digest:
         """Store a stream atomically, in memory of one chunk.
 
-        Raises RefusedError WHEEL_HASH when `expected` differs, UnavailableError DISK_FULL when it does not fit.
+        Raises RefusedError WHEEL_HASH when `expected` differs, UnavailableError DISK_FULL, RIGHTS.
         """
         folder = self.root / "sha256"
         folder.mkdir(parents=True, exist_ok=True)
@@ -79,9 +79,12 @@ def required(store: Store, digest: Digest, name: str) -> Path:
     path = store.path(digest)
     if path is None:
         raise UnavailableError(
-            "BLOB_MISSING", f"{name} is not in the store", expected=digest, actual="absent",
+            "BLOB_MISSING",
+            f"{name} is not in the store",
+            expected=digest,
+            actual="absent",
             remedy="run tic-manifest lock again: it fetches what is missing",
-        )  # fmt: skip
+        )
     return path
 
 
@@ -103,9 +106,12 @@ def _copy(source: IO[bytes], target: IO[bytes]) -> Digest:
 def _check(digest: Digest, expected: Digest | None) -> None:
     if expected is not None and digest != expected:
         raise RefusedError(
-            "WHEEL_HASH", "a file is not the one that was locked", expected=expected, actual=digest,
+            "WHEEL_HASH",
+            "a file is not the one that was locked",
+            expected=expected,
+            actual=digest,
             remedy="find out who changed the file; lock again only when the new file is the one you want",
-        )  # fmt: skip
+        )
 
 
 def _disk_error(error: OSError, folder: Path) -> UnavailableError:

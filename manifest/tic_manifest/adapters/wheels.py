@@ -61,7 +61,7 @@ class Found:
 def fetch(
     found: Sequence[Found], settings: PipSettings, indexes: Sequence[str], store: Store, progress: Progress
 ) -> tuple[LockedFile, ...]:
-    """Put every file into the store that is not there. Raises UnavailableError NETWORK, RefusedError WHEEL_HASH."""
+    """Store every file that is not there. Raises UnavailableError NETWORK, RefusedError WHEEL_HASH."""
     missing = [one for one in found if not one.sha256 or store.path(f"sha256:{one.sha256}") is None]
     session = _session(settings)
     credentials = settings.credentials(indexes)
@@ -122,9 +122,13 @@ def _store(
 
 
 def _download(
-    one: Found, session: requests.Session, credentials: Mapping[str, tuple[str, str]], store: Store,
-    step: Step, expected: str | None,
-) -> str:  # fmt: skip
+    one: Found,
+    session: requests.Session,
+    credentials: Mapping[str, tuple[str, str]],
+    store: Store,
+    step: Step,
+    expected: str | None,
+) -> str:
     who = credentials.get(urlsplit(one.url).netloc.rpartition("@")[2])
     auth = requests.auth.HTTPBasicAuth(*who) if who else None
     with session.get(one.url, stream=True, timeout=_TIMEOUT, auth=auth) as answer:
@@ -160,6 +164,9 @@ def _unreachable(one: Found, error: requests.RequestException) -> UnavailableErr
     answer = error.response
     said = f"HTTP {answer.status_code}" if answer is not None else type(error).__name__
     return UnavailableError(
-        "NETWORK", "a wheel could not be fetched", where=one.file, actual=f"{said} from {host}",
+        "NETWORK",
+        "a wheel could not be fetched",
+        where=one.file,
+        actual=f"{said} from {host}",
         remedy="run the same command again; files that are in the store are kept",
-    )  # fmt: skip
+    )

@@ -35,10 +35,15 @@ if TYPE_CHECKING:
 @output_option
 @click.pass_context
 def command(
-    ctx: click.Context, recipe: Path, out: Path | None, check: bool, work_dir: Path, project: Path,
+    ctx: click.Context,
+    recipe: Path,
+    out: Path | None,
+    check: bool,
+    work_dir: Path,
+    project: Path,
     outputs: tuple[tuple[str, str], ...],
-) -> int:  # fmt: skip
-    """Resolve RECIPE: heads, bases, trees, every distribution and package by hash, into the work folder's store.
+) -> int:
+    """Resolve RECIPE: heads, bases, trees, every distribution and package by hash, into the store.
 
     With --check: exit 1 where recipe, Dockerfile, agent, workers or schema changed since the lock was made.
     """
@@ -88,9 +93,12 @@ def checked(recipe: Path, work: WorkFolder, project: Path, lock: Path | None) ->
     raw = wiring.read_person_file(lock) if lock is not None else work.read(LOCK_FILE)
     if raw is None:
         raise UnavailableError(
-            "STAGE_MISSING", "there is no lock", where=str(work.root), expected=LOCK_FILE,
+            "STAGE_MISSING",
+            "there is no lock",
+            where=str(work.root),
+            expected=LOCK_FILE,
             remedy="run tic-manifest lock RECIPE first",
-        )  # fmt: skip
+        )
     return check_lock(read_lock(raw, LOCK_FILE), _recipe(recipe), read_materials(project))
 
 
@@ -106,11 +114,13 @@ def bench(ctx: click.Context, recipe: Recipe, work: WorkFolder) -> LockBench:
 
     progress = wiring.progress(ctx)
     return LockBench(
-        store=FileStore(work.root / "store"), git_for=wiring.git_for(work),
+        store=FileStore(work.root / "store"),
+        git_for=wiring.git_for(work),
         forge=GitHubForge(recipe.forge.api, HttpExchange(os.environ), read_forge_map(os.environ)),
-        resolver=UvResolver(read_pip_settings(), progress, os.environ), roots=wiring.roots(ctx),
+        resolver=UvResolver(read_pip_settings(), progress, os.environ),
+        roots=wiring.roots(ctx),
         progress=progress,
-    )  # fmt: skip
+    )
 
 
 def _recipe(path: Path) -> Recipe:

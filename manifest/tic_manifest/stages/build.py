@@ -7,20 +7,20 @@ the digest of all that it follows from, so a changed pull request builds its own
 from __future__ import annotations
 
 import json
-import os
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from tic_manifest.errors import RefusedError, UnavailableError
-from tic_manifest.formats.canonical import canonical_digest, digest_of, plain
+from tic_manifest.errors import RefusedError
+from tic_manifest.formats.canonical import digest_of, plain
 from tic_manifest.model.base import Digest
 from tic_manifest.model.lock import EPOCH, LockedFile, LockedPullRequest
 from tic_manifest.model.receipt import Artifact, BuildBody, BuiltWheel, Receipt
 from tic_manifest.ports import Built, Clock, Engine, ImageBuild, Layouts, Progress, Roots, SourceGit, Store
 from tic_manifest.stages import build_parts as parts
 from tic_manifest.stages.build_parts import LABEL, Plan
+from tic_manifest.stages.materials import DOCKERFILE
 from tic_manifest.stages.session import Session
 
 LAYOUT = "layout"
@@ -29,7 +29,7 @@ LOG = "logs/build.log"
 
 @dataclass(frozen=True, kw_only=True)
 class BuildBench:
-    """What building needs from the outside. `git_for` takes the name and URL of a pull request's repository."""
+    """What building needs from the outside. `git_for` takes name and URL of a repository."""
 
     engine: Engine
     store: Store
@@ -43,7 +43,7 @@ class BuildBench:
 
 
 def build(session: Session, bench: BuildBench, *, no_cache: bool = False) -> Receipt:
-    """Build what is not built yet. Raises UnavailableError (engine, disk, store), RefusedError TREE_MISMATCH."""
+    """Build what is not built yet. Raises UnavailableError, RefusedError TREE_MISMATCH."""
     known = session.receipt("build")
     if known is not None and not no_cache and _stands(session, known, bench):
         bench.progress.say("build: finished earlier, nothing to do")
@@ -87,10 +87,18 @@ def _plan(session: Session, scratch: Path, bench: BuildBench, no_cache: bool) ->
     for one in lock.python.build:
         bench.store.place(f"sha256:{one.sha256}", tools / one.file, one.file)
     return Plan(
-        scratch=scratch, project=project, log=log, tools=tools.parent, scripts=scripts, no_cache=no_cache,
-        base=f"oci-layout://{base}@{base_digest}", builder=f"oci-layout://{made}@{made_digest}",
-        base_digest=base_digest, builder_digest=made_digest, described=builder,
-    )  # fmt: skip
+        scratch=scratch,
+        project=project,
+        log=log,
+        tools=tools.parent,
+        scripts=scripts,
+        no_cache=no_cache,
+        base=f"oci-layout://{base}@{base_digest}",
+        builder=f"oci-layout://{made}@{made_digest}",
+        base_digest=base_digest,
+        builder_digest=made_digest,
+        described=builder,
+    )
 
 
 # --- wheels
@@ -134,19 +142,28 @@ def _build_wheel(pull: LockedPullRequest, plan: Plan, session: Session, bench: B
     output = plan.scratch / f"wheel-{pull.name}"
     bench.engine.build(
         ImageBuild(
-            dockerfile=plan.project / parts.DOCKERFILE, target="wheel", labels={}, epoch=EPOCH, kind="local",
+            dockerfile=plan.project / DOCKERFILE,
+            target="wheel",
+            labels={},
+            epoch=EPOCH,
+            kind="local",
             contexts=plan.contexts(source=source, precompiled=precompiled),
-            arguments=parts.wheel_arguments(pull, given), platform=session.lock.recipe.platform,
-            destination=output, log=plan.log, no_cache=plan.no_cache,
+            arguments=parts.wheel_arguments(pull, given),
+            platform=session.lock.recipe.platform,
+            destination=output,
+            log=plan.log,
+            no_cache=plan.no_cache,
         )
-    )  # fmt: skip
+    )
     shutil.rmtree(source)
     found = sorted(output.glob("*.whl"))
     if len(found) != 1:
         raise RefusedError(
-            "WHEEL_HASH", f"the build of {pull.name} gave no single wheel", expected="one wheel",
+            "WHEEL_HASH",
+            f"the build of {pull.name} gave no single wheel",
+            expected="one wheel",
             actual=", ".join(one.name for one in found) or "none",
-        )  # fmt: skip
+        )
     return found[0]
 
 
@@ -161,24 +178,29 @@ def _image(plan: Plan, wheels: tuple[BuiltWheel, ...], session: Session, bench: 
         bench.store.place(digest, folder / "wheels" / file, file)
     (folder / "requirements.txt").write_text(parts.requirements(every), encoding="utf-8")
     dockerfile = plan.scratch / "Dockerfile"
-    template = (plan.project / parts.DOCKERFILE).read_text(encoding="utf-8")
+    template = (plan.project / DOCKERFILE).read_text(encoding="utf-8")
     dockerfile.write_text(parts.dockerfile(template, session.lock.recipe.env), encoding="utf-8")
     bench.progress.say(f"image: installing {len(every)} wheels")
     bench.engine.build(
         ImageBuild(
-            dockerfile=dockerfile, target="final", kind="oci", epoch=EPOCH, provenance=True, log=plan.log,
-            contexts=plan.contexts(wheels=folder, parts=parts.agent_and_workers(plan)), arguments={},
+            dockerfile=dockerfile,
+            target="final",
+            kind="oci",
+            epoch=EPOCH,
+            provenance=True,
+            log=plan.log,
+            contexts=plan.contexts(wheels=folder, parts=parts.agent_and_workers(plan)),
+            arguments={},
             labels={LABEL: session.lock.digest, "org.opencontainers.image.base.digest": plan.base_digest},
-            platform=session.lock.recipe.platform, destination=session.work.root / LAYOUT,
+            platform=session.lock.recipe.platform,
+            destination=session.work.root / LAYOUT,
             no_cache=plan.no_cache,
         )
-    )  # fmt: skip
+    )
 
 
 def _as_built(one: LockedFile) -> BuiltWheel:
-    return BuiltWheel(
-        name="file", tree="0" * 40, file=one.file, digest=f"sha256:{one.sha256}", size=one.size
-    )
+    return BuiltWheel(name="file", tree="0" * 40, file=one.file, digest=f"sha256:{one.sha256}", size=one.size)
 
 
 def _receipt(
@@ -188,22 +210,36 @@ def _receipt(
     _check_label(built, session.lock.digest)
     raw = plan.log.read_bytes()
     body = BuildBody(
-        index_digest=built.index_digest or built.platform_digest, config_digest=built.config_digest,
-        layers=built.layers, base_platform_digest=plan.base_digest, wheels=wheels,
-        hermetic=parts.hermetic((plan.project / parts.DOCKERFILE).read_text(encoding="utf-8")),
-        builder=plan.described, command=("docker", "buildx", "build", "--network", "none", "--target", "final"),
+        index_digest=built.index_digest or built.platform_digest,
+        config_digest=built.config_digest,
+        layers=built.layers,
+        base_platform_digest=plan.base_digest,
+        wheels=wheels,
+        hermetic=parts.hermetic((plan.project / DOCKERFILE).read_text(encoding="utf-8")),
+        builder=plan.described,
+        command=("docker", "buildx", "build", "--network", "none", "--target", "final"),
         log=Artifact(name=LOG, digest=digest_of(raw), size=len(raw)),
-    )  # fmt: skip
+    )
     return Receipt(
-        schema_="tic/receipt/v1", run_id=session.run_id, lock_digest=session.lock.digest,
-        platform_digest=built.platform_digest, started_at=started, finished_at=bench.clock.now(),
-        tool_version=bench.tool_version, host=bench.engine.host(), body=body,
-    )  # fmt: skip
+        schema_="tic/receipt/v1",
+        run_id=session.run_id,
+        lock_digest=session.lock.digest,
+        platform_digest=built.platform_digest,
+        started_at=started,
+        finished_at=bench.clock.now(),
+        tool_version=bench.tool_version,
+        host=bench.engine.host(),
+        body=body,
+    )
 
 
 def _check_label(built: Built, lock: Digest) -> None:
     if built.labels.get(LABEL) != lock:
         raise RefusedError(
-            "STALE", "the image's label names another lock", where=LABEL, expected=lock,
-            actual=built.labels.get(LABEL, "no label"), remedy="run tic-manifest build with this lock",
-        )  # fmt: skip
+            "STALE",
+            "the image's label names another lock",
+            where=LABEL,
+            expected=lock,
+            actual=built.labels.get(LABEL, "no label"),
+            remedy="run tic-manifest build with this lock",
+        )

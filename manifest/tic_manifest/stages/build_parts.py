@@ -21,7 +21,9 @@ from tic_manifest.stages.materials import AGENT, DOCKERFILE, SCRIPTS, WORKERS, l
 
 LABEL = "org.tic-manifest.lock"
 MARK = "# @recipe-env@\n"
-_WHEEL = re.compile(r"^(?P<name>[A-Za-z0-9_.]+)-(?P<version>[A-Za-z0-9_.!+]+)(?:-[0-9][^-]*)?-[^-]+-[^-]+-[^-]+\.whl$")
+_WHEEL = re.compile(
+    r"^(?P<name>[A-Za-z0-9_.]+)-(?P<version>[A-Za-z0-9_.!+]+)(?:-[0-9][^-]*)?-[^-]+-[^-]+-[^-]+\.whl$"
+)
 _WHEEL_SCRIPTS = ("tools.py", "wheel.py", "git_tree.py")
 
 _UNPACKED = 5
@@ -48,9 +50,14 @@ class Plan:
     def contexts(self, **folders: Path) -> dict[str, str]:
         """Contexts of one call; those that the target does not use are an empty folder."""
         empty = str(folder(self.scratch / "empty"))
-        known = {name: empty for name in ("source", "precompiled", "wheels", "parts")}
+        known = dict.fromkeys(("source", "precompiled", "wheels", "parts"), empty)
         given = {name: str(path) for name, path in folders.items()}
-        fixed = {"base": self.base, "builder": self.builder, "tools": str(self.tools), "scripts": str(self.scripts)}
+        fixed = {
+            "base": self.base,
+            "builder": self.builder,
+            "tools": str(self.tools),
+            "scripts": str(self.scripts),
+        }
         return {**known, **fixed, **given}
 
 
@@ -67,7 +74,7 @@ def lay_out_project(materials: Iterable[Material], store: Store, project: Path) 
 
 
 def agent_and_workers(plan: Plan) -> Path:
-    """The context of the last layer, as it lies in the image: /opt/tic/probe_agent.py and /opt/tic/workers."""
+    """The context of the last layer as it lies in the image: /opt/tic with agent and workers."""
     root = folder(plan.scratch / "parts")
     tic = folder(folder(root / "opt") / "tic")
     _copy(plan.project / AGENT, tic / Path(AGENT).name)
@@ -122,18 +129,23 @@ def requirements(files: Iterable[tuple[str, Digest]]) -> str:
         name = re.sub(r"[-_.]+", "-", found["name"]).lower()
         if name in rows:
             raise UnavailableError(
-                "RESOLVE", f"two wheels are the distribution {name}", where=file, expected="one",
+                "RESOLVE",
+                f"two wheels are the distribution {name}",
+                where=file,
+                expected="one",
                 actual=f"{rows[name]} and {found['version']}",
                 remedy="a pull request builds it: leave it out of python.runtime, or under python.exclude",
-            )  # fmt: skip
+            )
         rows[name] = f"{name}=={found['version']} --hash={digest}"
     return "".join(f"{row}\n" for _, row in sorted(rows.items()))
 
 
 def dockerfile(template: str, env: Mapping[str, str]) -> str:
-    """The Dockerfile with the recipe's variables at its mark. Raises RefusedError SCHEMA without exactly one."""
+    """The Dockerfile with the recipe's variables at its mark. Raises RefusedError SCHEMA."""
     if template.count(MARK) != 1:
-        raise RefusedError("SCHEMA", "the Dockerfile has not exactly one mark", where=DOCKERFILE, expected=MARK.strip())
+        raise RefusedError(
+            "SCHEMA", "the Dockerfile has not exactly one mark", where=DOCKERFILE, expected=MARK.strip()
+        )
     lines = "".join(f"ENV {name}={_quoted(value)}\n" for name, value in sorted(env.items()))
     return template.replace(MARK, lines)
 
@@ -151,14 +163,17 @@ def check_disk(lock: Lock, work: Path, engine: Path | None, free: Callable[[Path
     for name, place in (("work", work), ("engine", engine)):
         if place is not None and free(place) < needed[name]:
             raise UnavailableError(
-                "DISK_FULL", "not enough free disk to build", where=str(place),
-                expected=f"{needed[name]} bytes free", actual=f"{free(place)} bytes",
+                "DISK_FULL",
+                "not enough free disk to build",
+                where=str(place),
+                expected=f"{needed[name]} bytes free",
+                actual=f"{free(place)} bytes",
                 remedy=f"free {needed[name] - free(place)} bytes, or put it on another disk",
-            )  # fmt: skip
+            )
 
 
 def disk_needed(lock: Lock) -> dict[str, int]:
-    """Bytes that a build takes in the work folder and in the engine, from the sizes in a lock, with a margin."""
+    """Bytes that a build takes in the work folder and in the engine, with a margin."""
     size = sizes(lock)
     wheels = size["runtime"] + size["build"]
     work = 2 * wheels + 4 * size["debian"]

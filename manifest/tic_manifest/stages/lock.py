@@ -17,7 +17,7 @@ ALWAYS_BUILD = ("pip",)
 
 GLIBC = {"bullseye": 31, "bookworm": 36, "trixie": 40}
 GLIBC_OF_IMAGES = 35
-"""Images by digest are taken to have glibc 2.35 or newer (Ubuntu 22.04, the oldest in use below CUDA images)."""
+"""Images by digest are taken to have glibc 2.35 or newer (Ubuntu 22.04)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,7 +33,7 @@ class LockBench:
 
 
 def make_lock(recipe: Recipe, materials: dict[str, bytes], bench: LockBench) -> Lock:
-    """Resolve everything: git first, then Python, then the roots. Mistakes of the recipe come before any download.
+    """Resolve everything: git, then Python, then the roots; the recipe's mistakes before any download.
 
     Raises PersonError, UnavailableError, RefusedError, each naming what could not be resolved.
     """
@@ -44,9 +44,15 @@ def make_lock(recipe: Recipe, materials: dict[str, bytes], bench: LockBench) -> 
     wheels = _python(recipe, python, bench)
     base, builder = _roots(recipe, bench)
     return Lock(
-        schema_=SCHEMA, recipe_digest=recipe_digest(recipe), recipe=recipe_data(recipe),
-        pull_requests=pulls, base=base, builder=builder, python=wheels, materials=materials_of(materials),
-    )  # fmt: skip
+        schema_=SCHEMA,
+        recipe_digest=recipe_digest(recipe),
+        recipe=recipe_data(recipe),
+        pull_requests=pulls,
+        base=base,
+        builder=builder,
+        python=wheels,
+        materials=materials_of(materials),
+    )
 
 
 def check_recipe(recipe: Recipe, resolver: Resolver) -> Python:
@@ -54,9 +60,12 @@ def check_recipe(recipe: Recipe, resolver: Resolver) -> Python:
     if recipe.base is None or recipe.python is None:
         missing = "base" if recipe.base is None else "python"
         raise PersonError(
-            "RECIPE", f"{missing} is missing: an image cannot be built from this recipe", expected=f"key {missing}",
-            actual="absent", remedy="see docs/recipe.md; gate alone needs neither base nor python",
-        )  # fmt: skip
+            "RECIPE",
+            f"{missing} is missing: an image cannot be built from this recipe",
+            expected=f"key {missing}",
+            actual="absent",
+            remedy="see docs/recipe.md; gate alone needs neither base nor python",
+        )
     resolver.check(recipe.python)
     return recipe.python
 
@@ -90,7 +99,9 @@ def _is(name: str, requirement: str) -> bool:
 
 
 def _precompiled(recipe: Recipe, python: Python, target: Target, bench: LockBench) -> tuple[LockedFile, ...]:
-    asked = {pull.precompiled.wheel: pull.precompiled for pull in recipe.pull_requests.values() if pull.precompiled}
+    asked = {
+        pull.precompiled.wheel: pull.precompiled for pull in recipe.pull_requests.values() if pull.precompiled
+    }
     return tuple(
         bench.resolver.wheel(one.wheel, one.sha256, python, target, bench.store)
         for _, one in sorted(asked.items())
