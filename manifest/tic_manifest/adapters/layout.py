@@ -10,12 +10,20 @@ from typing import IO
 
 from tic_manifest.errors import PersonError, RefusedError, UnavailableError
 from tic_manifest.formats.canonical import digest_of
-from tic_manifest.formats.oci import parse_index
+from tic_manifest.formats.oci import parse_index, subject_of
 from tic_manifest.formats.strict_json import load_json
 from tic_manifest.model.base import Digest
-from tic_manifest.model.oci import MAX_MANIFEST_BYTES, REF_NAME, Descriptor, ImageIndex, Referrers
+from tic_manifest.model.oci import (
+    MANIFEST_TYPES,
+    MAX_MANIFEST_BYTES,
+    REF_NAME,
+    Descriptor,
+    ImageIndex,
+    Referrers,
+)
 
 PIECE = 1 << 20
+MAX_ENTRIES = 1000
 _FLAGS = (
     os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 )
@@ -83,12 +91,22 @@ class LayoutSource:
         return self._index.manifests
 
     def referrers(self, subject: Digest) -> Referrers:
-        """The entries of the index under the fallback tag."""
+        """The entries of the index under the fallback tag, and those that index.json lists themselves.
+
+        skopeo carries the former into a layout, oras the latter.
+        """
         tag = fallback_tag(subject)
         digest = self.resolve(tag)
+        listed = self._listed(subject)
         if digest is None:
-            return Referrers(via=f"tag {tag}: absent")
-        return read_fallback(self.manifest(digest), digest, subject)
+            return Referrers(via="index.json" if listed else f"tag {tag}: absent", entries=listed)
+        tagged = read_fallback(self.manifest(digest), digest, subject)
+        entries = {one.digest: one for one in (*tagged.entries, *listed)}
+        return tagged.model_copy(update={"entries": tuple(entries.values())})
+
+    def _listed(self, subject: Digest) -> tuple[Descriptor, ...]:
+        entries = [one for one in self._index.manifests[:MAX_ENTRIES] if one.media_type in MANIFEST_TYPES]
+        return tuple(one for one in entries if subject_of(self.manifest(one.digest) or b"") == subject)
 
     def _read_index(self) -> ImageIndex:
         return parse_index(self._small("index.json"), f"{self._root}/index.json").value

@@ -284,6 +284,17 @@ def _confused(where: str, expected: str, actual: str) -> RefusedError:
     )
 
 
+def subject_of(raw: bytes) -> str | None:
+    """The digest that a document says it is about; None for anything else. Never raises."""
+    try:
+        data = load_json(raw, "document", max_bytes=MAX_MANIFEST_BYTES, max_depth=MAX_DEPTH)
+    except RefusedError:
+        return None
+    subject = data.get("subject") if isinstance(data, dict) else None
+    digest = subject.get("digest") if isinstance(subject, dict) else None
+    return digest if isinstance(digest, str) else None
+
+
 def check_content_type(raw: bytes, header: str, where: str) -> None:
     """The Content-Type of an answer against the document's own media type, where both name one of an image.
 

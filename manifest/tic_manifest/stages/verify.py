@@ -30,6 +30,8 @@ DeliveryJudge = Callable[
 ]
 """Judges a delivery manifest by its evidence; raises RefusedError for evidence that is malformed."""
 
+LOCK = "lock.json"
+
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
@@ -149,18 +151,24 @@ class _Verification:
         statement, said = about[heads[0]].statement.value, f"delivery manifest {heads[0]}"
         files = EvidenceFiles(self._source, statement)
         self._row("delivery.manifest", check_named_twice(statement, said), name)
-        self._row("delivery.evidence", _evidence(files, statement), said)
+        missing = _evidence(files, statement)
+        self._row("delivery.evidence", missing, said)
         if self._options.policy.base_images:
             self._row("image.base", check_base(statement, self._options.policy, name), name)
-        self._evidence(statement, files, image)
+        self._evidence(statement, files, image, whole=not missing)
 
-    def _evidence(self, statement: Statement, files: EvidenceFiles, image: JudgedImage) -> None:
+    def _evidence(
+        self, statement: Statement, files: EvidenceFiles, image: JudgedImage, *, whole: bool
+    ) -> None:
         try:
-            found = self._environment(image, files.get("lock.json"))
-            self._row("image.environment", found, _name(image))
+            lock = files.get(LOCK)
+            self._row("image.environment", self._environment(image, lock), _name(image))
+            if lock is None and not whole:
+                self._checks.append(_undecided("delivery.documents", "the lock is not attached here"))
+                return
             checks, findings = self._tools.judge(statement, files, image)
-            self._checks += checks
-            self._findings += findings
+            self._checks += checks if whole else [_unproven(check) for check in checks]
+            self._findings += findings if whole else [one for one in findings if one.code != "OVERCLAIM"]
         except RefusedError as error:
             self._row("delivery.documents", [rules.refusal(error)])
 
@@ -195,6 +203,17 @@ class _Verification:
 
 def _out_of_scope(check_id: str, reason: str) -> Check:
     return Check(id=check_id, state=State.OUT_OF_SCOPE, status=Status.NOT_RUN, reason=reason)
+
+
+def _undecided(check_id: str, reason: str) -> Check:
+    return Check(id=check_id, status=Status.INCONCLUSIVE, reason=reason)
+
+
+def _unproven(check: Check) -> Check:
+    """What a delivery manifest says cannot be held against evidence that is not there."""
+    if check.id != "delivery.claims":
+        return check
+    return check.model_copy(update={"status": Status.INCONCLUSIVE, "reason": "evidence is missing"})
 
 
 def _name(image: JudgedImage) -> str:

@@ -1,0 +1,152 @@
+"""Other tools read what we attach, carry it unbroken, and we read what they attach (contract, section 6).
+
+Tools: cosign, oras, skopeo, crane, from `scripts/engine install`; a missing one is named in the skip.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "scenarios" / "lib"))
+from delivered import Delivered, new_key, push
+
+SCRIPT = Path(__file__).parents[2] / "scripts" / "registry"
+KIND = "https://tic-manifest.dev/delivery/v1"
+COPY = ["skopeo", "copy", "-q", "--all", "--src-tls-verify=false", "--dest-tls-verify=false"]
+
+
+def need(*tools: str) -> None:
+    missing = [tool for tool in tools if shutil.which(tool) is None]
+    if missing:
+        pytest.skip(f"not installed: {', '.join(missing)}; scripts/engine install {' '.join(missing)}")
+
+
+def run(*argv: str | Path, env: dict[str, str] | None = None) -> str:
+    done = subprocess.run(
+        [str(one) for one in argv], capture_output=True, text=True, check=False, env=os.environ | (env or {})
+    )
+    assert done.returncode == 0, f"{argv}: {done.stderr}"
+    return done.stdout
+
+
+class Bench:
+    """A signed delivery in a layout and in a registry of Debian's packages."""
+
+    def __init__(self, registry: str, folder: Path) -> None:
+        self.registry, self.folder = registry, folder
+        private, self.public = new_key()
+        (folder / "key.pub").write_bytes(self.public)
+        os.chdir(folder)
+        self.made = Delivered()
+        self.made.close()
+        self.made.deliver(key=private)
+        self.made.policy()
+        self.name = self.repository("team/image")
+        push(self.made.layout.root, f"http://{registry}/v2/{folder.name}/team/image")
+        self.index, self.image = self.made.index["digest"], self.made.image["digest"]
+        self.tags = [one.replace(":", "-") for one in (self.image, self.index)]
+
+    def repository(self, name: str) -> str:
+        return f"{self.registry}/{self.folder.name}/{name}"
+
+    def verify(self, reference: str, key: str = "key.pub") -> dict[str, Any]:
+        argv = ["verify", "--output", "json", "--policy", "policy.yaml", "--key", key, reference]
+        done = subprocess.run([sys.executable, "-m", "tic_manifest", *argv], capture_output=True, check=False)
+        report: dict[str, Any] = json.loads(done.stdout)
+        return report
+
+
+@pytest.fixture(scope="module")
+def registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    root = tmp_path_factory.mktemp("registry") / "root"
+    up = subprocess.run([SCRIPT, "up", "--root", root], capture_output=True, text=True, check=False)
+    if up.returncode == 3:
+        pytest.skip(f"no registry here: {up.stderr.strip()}")
+    assert up.returncode == 0, up.stderr
+    yield up.stdout.split()[-1].removeprefix("http://")
+    subprocess.run([SCRIPT, "down", "--root", root], check=True, capture_output=True)
+
+
+@pytest.fixture
+def bench(registry: str, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Bench:
+    monkeypatch.chdir(tmp_path_factory.getbasetemp())
+    return Bench(registry, tmp_path_factory.mktemp("peers"))
+
+
+def said(report: dict[str, Any]) -> set[str]:
+    return {one["code"] for one in report["findings"] if not one["note"]}
+
+
+def test_cosign_accepts_our_attestation_for_platform_and_index(bench: Bench) -> None:
+    need("cosign")
+    for digest in (bench.image, bench.index):
+        out = run(
+            "cosign", "verify-attestation", "--key", "key.pub", "--insecure-ignore-tlog=true", "--offline",
+            "--allow-http-registry", "--type", KIND, f"{bench.name}@{digest}",
+        )  # fmt: skip
+        assert '"payloadType":"application/vnd.in-toto+json"' in out
+
+
+def test_we_accept_an_attestation_that_cosign_made(bench: Bench) -> None:
+    need("cosign")
+    secret = {"COSIGN_PASSWORD": "test"}
+    run("cosign", "generate-key-pair", env=secret)
+    statement = json.loads(bench.made.statement(bench.made.files, supersede=False))
+    Path("predicate.json").write_text(json.dumps(statement["predicate"]))
+    for digest in (bench.image, bench.index):
+        run(
+            "cosign", "attest", "--yes", "--key", "cosign.key", "--tlog-upload=false", "--allow-http-registry",
+            "--predicate", "predicate.json", "--type", KIND, f"{bench.name}@{digest}", env=secret,
+        )  # fmt: skip
+    report = bench.verify(f"{bench.name}@{bench.image}", "cosign.pub")
+    assert report["authenticity"].startswith("signed by key sha256:"), report["findings"]
+    assert report["outcome"] == "pass", report["findings"]
+
+
+def test_oras_shows_what_is_attached(bench: Bench) -> None:
+    need("oras")
+    out = run("oras", "discover", "--plain-http", f"{bench.name}@{bench.image}")
+    assert "application/vnd.dev.sigstore.bundle.v0.3+json" in out
+    assert "application/vnd.tic-manifest.evidence.v1" in out
+    local = run("oras", "discover", "--oci-layout", f"layout@{bench.index}")
+    assert "application/vnd.dev.sigstore.bundle.v0.3+json" in local
+
+
+@pytest.mark.parametrize("there", ["registry", "layout"])
+def test_skopeo_carries_image_and_fallback_tags(bench: Bench, there: str) -> None:
+    need("skopeo")
+    target = f"docker://{bench.repository('copy/skopeo')}" if there == "registry" else "oci:copied"
+    place = bench.repository("copy/skopeo") if there == "registry" else "oci:copied"
+    run(*COPY, f"docker://{bench.name}@{bench.index}", f"{target}:latest")
+    alone = bench.verify(f"{place}@{bench.index}")
+    assert (alone["exitCode"], said(alone)) == (3, {"DELIVERY_MISSING"})
+    assert "skopeo copy --all" in alone["findings"][0]["remedy"]
+    for tag in bench.tags:
+        run(*COPY, f"docker://{bench.name}:{tag}", f"{target}:{tag}")
+    assert bench.verify(f"{place}@{bench.index}")["outcome"] == "pass"
+    assert bench.verify(f"{place}@{bench.image}")["outcome"] == "pass"
+
+
+@pytest.mark.parametrize("there", ["registry", "layout"])
+def test_oras_carries_everything(bench: Bench, there: str) -> None:
+    need("oras")
+    target = bench.repository("copy/oras") if there == "registry" else "carried"
+    kind = "--to-plain-http" if there == "registry" else "--to-oci-layout"
+    run("oras", "cp", "-r", "--from-plain-http", kind, f"{bench.name}@{bench.index}", f"{target}:latest")
+    place = target if there == "registry" else f"oci:{target}"
+    assert bench.verify(f"{place}@{bench.index}")["outcome"] == "pass"
+
+
+def test_crane_agrees_on_the_platform_manifest(bench: Bench) -> None:
+    need("crane")
+    assert run("crane", "digest", "--platform", "linux/amd64", f"{bench.name}:latest").strip() == bench.image
+    run("crane", "validate", "--remote", f"{bench.name}@{bench.image}")
