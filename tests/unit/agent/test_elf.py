@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import shutil
 import struct
 import subprocess
 from pathlib import Path
@@ -14,6 +15,8 @@ import pytest
 @pytest.fixture(scope="module")
 def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A shared object with a SONAME, a needed library and a RUNPATH."""
+    if shutil.which("gcc") is None:
+        pytest.skip("gcc is not installed: apt-get install gcc libc6-dev")
     folder = tmp_path_factory.mktemp("elf")
     (folder / "dep.c").write_text("int dep(void) { return 1; }\n")
     (folder / "top.c").write_text("int dep(void); int top(void) { return dep(); }\n")
