@@ -7,10 +7,12 @@ package index directly: the indexes and find-links are those of pip's own config
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import html.parser
 import os
 import re
+import ssl
 import subprocess
 import sys
 import tarfile
@@ -21,6 +23,7 @@ import urllib.request
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 from edits import EXECUTABLE, LINK, PLAIN, Entry, Tree
 
@@ -71,7 +74,7 @@ def download(url: str, sdist: Sdist, target: Path) -> None:
     seen, size = hashlib.sha256(), 0
     with tempfile.NamedTemporaryFile(dir=target.parent, prefix=".part-", delete=False) as part:
         try:
-            with urllib.request.urlopen(url, timeout=TIMEOUT_S) as answer:
+            with opened(url) as answer:
                 while block := answer.read(1 << 20):
                     size += len(block)
                     if size > MAX_BYTES:
@@ -84,6 +87,14 @@ def download(url: str, sdist: Sdist, target: Path) -> None:
         finally:
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(part.name)
+
+
+def opened(url: str) -> Any:
+    """An answer to read from; certificates are checked against pip's own authorities where it names some."""
+    authorities = os.environ.get("PIP_CERT") or pip_settings().get("cert")
+    context = ssl.create_default_context(cafile=authorities) if url.startswith("https:") else None
+    request = urllib.request.Request(url, headers={"Accept": "text/html, */*;q=0.1"})
+    return urllib.request.urlopen(request, timeout=TIMEOUT_S, context=context)
 
 
 def candidates(sdist: Sdist) -> Iterator[str]:
@@ -105,6 +116,7 @@ def named(link: str) -> str:
     return PurePosixPath(urllib.parse.unquote(urllib.parse.urlsplit(link).path)).name
 
 
+@functools.cache
 def pip_settings() -> dict[str, str]:
     """pip's configuration as pip resolves it; environment variables win, as they do for pip."""
     command = [sys.executable, "-m", "pip", "config", "list"]
@@ -134,8 +146,7 @@ class _Links(html.parser.HTMLParser):
 def links(page: str) -> list[str]:
     """Absolute links of an index page (PEP 503 HTML)."""
     url = page + "index.html" if page.startswith("file:") else page
-    request = urllib.request.Request(url, headers={"Accept": "text/html"})
-    with urllib.request.urlopen(request, timeout=TIMEOUT_S) as answer:
+    with opened(url) as answer:
         parser = _Links()
         parser.feed(answer.read(MAX_BYTES).decode("utf-8", "replace"))
     return [urllib.parse.urljoin(url, link) for link in parser.found]
