@@ -222,7 +222,8 @@ def _bytes(path: Path) -> bytes:
 
 
 def _is_gate(argv: list[str]) -> bool:
-    return "gate" in argv and not {"--record", "--replay"} & set(argv)
+    """Whether the run is one that a recording can repeat: a gate that changes nothing and records nothing."""
+    return "gate" in argv and not {"--record", "--replay", "--repin-equal"} & set(argv)
 
 
 def _replay(argv: list[str], place: _Place, first: Seen) -> list[str]:
