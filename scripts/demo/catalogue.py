@@ -12,7 +12,10 @@ from edits import Tree, apply, read_files
 from sources import Sdist, fetch, read_sdist
 
 PULL_REQUESTS = Path(__file__).resolve().parent / "pull_requests"
-SETS = {"cpu": ("vllm", "megatron", "verl"), "mini": ("mini-alpha", "mini-beta", "mini-gamma")}
+SETS: dict[str, tuple[str, ...]] = {
+    "cpu": ("vllm", "megatron", "verl"),
+    "mini": ("mini-alpha", "mini-beta", "mini-gamma"),
+}
 SETS["all"] = (*SETS["cpu"], *SETS["mini"])
 """Order matters: a later one may name the heads of earlier ones as `{{head:NAME}}`."""
 

@@ -66,9 +66,9 @@ def start(root: Path) -> dict[str, int]:
             child.kill()
             raise DaemonError(f"the server did not start; see {root / 'server.log'}")
         time.sleep(0.05)
-    state = json.loads(ready.read_text())
-    (root / "server.json").write_text(json.dumps({**state, "start": start_time(state["pid"])}))
-    return state
+    found: dict[str, int] = json.loads(ready.read_text())
+    (root / "server.json").write_text(json.dumps({**found, "start": start_time(found["pid"])}))
+    return found
 
 
 def stop(root: Path) -> bool:

@@ -126,9 +126,9 @@ def pip_settings() -> dict[str, str]:
         key, _, value = line.partition("=")
         found[key.rpartition(".")[2]] = value.strip("'\"").replace("\\n", " ")
     for name in ("index-url", "extra-index-url", "find-links"):
-        value = os.environ.get("PIP_" + name.upper().replace("-", "_"))
-        if value is not None:
-            found[name] = value
+        given = os.environ.get("PIP_" + name.upper().replace("-", "_"))
+        if given is not None:
+            found[name] = given
     return found
 
 
