@@ -1,0 +1,1 @@
+"""The decision rules of other tools, over the facts that the gate records."""
