@@ -1,4 +1,4 @@
-"""The id that git gives a folder: blobs, and trees sorted as if folders ended in a slash (git's object format)."""
+"""The id that git gives a folder: blobs, and trees sorted as if folders ended in a slash."""
 
 from __future__ import annotations
 

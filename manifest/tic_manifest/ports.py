@@ -131,7 +131,7 @@ class Roots(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Built:
-    """An image in a layout, by its digests. `index_digest` is None where index.json names the image itself."""
+    """An image in a layout, by its digests. `index_digest` is None where there is no image index."""
 
     index_digest: Digest | None
     platform_digest: Digest
@@ -146,6 +146,9 @@ class Layouts(Protocol):
 
     def read(self, layout: Path) -> Built:
         """The one image of a layout. Raises RefusedError LAYOUT, MANIFEST_DIGEST, BLOB_MISSING."""
+
+    def restore_base(self, layout: Path, base: Path) -> None:
+        """Make the first layers of a layout's image those of its base. Raises RefusedError BASE_LAYERS."""
 
     def whole(self, layout: Path, digest: Digest) -> Built | None:
         """The image of a digest, when every byte of it is there as its digests say."""
@@ -168,6 +171,8 @@ class ImageBuild:
     """`oci` writes a layout folder, `local` a plain folder."""
     log: Path
     no_cache: bool = False
+    recompress: bool = True
+    """Whether a layer that the builder knows in another compression is packed again."""
     rewrite: bool = False
     """Whether every layer is written again with times of `epoch` at most; no layer of a base stays."""
     provenance: bool = False

@@ -20,7 +20,6 @@ _STEP = re.compile(r"^#\d+ (\[[a-z-]+ \d+/\d+\] [A-Z]+|exporting [a-z ]+|rewriti
 _TAIL = 30
 _MAX_LOG = 64 << 20
 _OCI = {"type": "oci", "tar": "false", "oci-mediatypes": "true", "compression": "zstd"}
-_REWRITE = {"force-compression": "true", "rewrite-timestamp": "true"}
 
 
 class Buildx:
@@ -70,11 +69,11 @@ class Buildx:
 
     def _start(self, request: ImageBuild, context: str, made: Path) -> Iterator[str]:
         oci = request.kind == "oci"
-        output = (
-            {**_OCI, **(_REWRITE if request.rewrite else {}), "dest": str(made)}
-            if oci
-            else {"type": "local", "dest": str(made)}
-        )
+        layers = {
+            "force-compression": _word(request.recompress),
+            "rewrite-timestamp": _word(request.rewrite),
+        }
+        output = {**_OCI, **layers} if oci else {"type": "local"}
         lines: Iterator[str] = self._docker().buildx.build(
             context,
             file=str(request.dockerfile),
@@ -85,7 +84,7 @@ class Buildx:
             build_args={**request.arguments, "SOURCE_DATE_EPOCH": str(request.epoch)},
             network="none",
             cache=not request.no_cache,
-            output=output,
+            output={**output, "dest": str(made)},
             progress="plain",
             stream_logs=True,
             provenance={"mode": "max"} if oci and request.provenance else False,
@@ -104,6 +103,10 @@ class Buildx:
             step = _STEP.match(line)
             if step:
                 self._progress.say(f"build: {step[1]}")
+
+
+def _word(value: bool) -> str:
+    return "true" if value else "false"
 
 
 @contextlib.contextmanager

@@ -75,8 +75,10 @@ def roots(ctx: click.Context) -> Roots:
     """Bases: images by digest, and roots made from Debian packages."""
     from tic_manifest.adapters.debian import DebianBuilder
     from tic_manifest.adapters.roots import AnyRoots
+    from tic_manifest.cli.verify import open_image
 
-    return AnyRoots(DebianBuilder(engine(ctx), progress(ctx), os.environ))
+    said = progress(ctx)
+    return AnyRoots(DebianBuilder(engine(ctx), said, os.environ), open_image, said)
 
 
 def git_for(work: WorkFolder) -> Callable[[str, str], SourceGit]:

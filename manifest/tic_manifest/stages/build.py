@@ -15,7 +15,7 @@ from pathlib import Path
 from tic_manifest.errors import RefusedError
 from tic_manifest.formats.canonical import digest_of, plain
 from tic_manifest.model.base import Digest
-from tic_manifest.model.lock import EPOCH, LockedFile, LockedPullRequest
+from tic_manifest.model.lock import EPOCH, DebianRoot, LockedFile, LockedPullRequest
 from tic_manifest.model.receipt import Artifact, BuildBody, BuiltWheel, Receipt
 from tic_manifest.ports import Built, Clock, Engine, ImageBuild, Layouts, Progress, Roots, SourceGit, Store
 from tic_manifest.stages import build_parts as parts
@@ -95,6 +95,7 @@ def _plan(session: Session, scratch: Path, bench: BuildBench, no_cache: bool) ->
         no_cache=no_cache,
         base=f"oci-layout://{base}@{base_digest}",
         builder=f"oci-layout://{made}@{made_digest}",
+        base_layout=base,
         base_digest=base_digest,
         builder_digest=made_digest,
         described=builder,
@@ -193,10 +194,14 @@ def _image(plan: Plan, wheels: tuple[BuiltWheel, ...], session: Session, bench: 
             arguments={},
             labels={LABEL: session.lock.digest, "org.opencontainers.image.base.digest": plan.base_digest},
             platform=session.lock.recipe.platform,
-            destination=session.work.root / LAYOUT,
+            destination=plan.scratch / LAYOUT,
             no_cache=plan.no_cache,
+            recompress=isinstance(lock.base, DebianRoot),
         )
     )
+    bench.layouts.restore_base(plan.scratch / LAYOUT, plan.base_layout)
+    shutil.rmtree(session.work.root / LAYOUT, ignore_errors=True)
+    (plan.scratch / LAYOUT).rename(session.work.root / LAYOUT)
 
 
 def _as_built(one: LockedFile) -> BuiltWheel:

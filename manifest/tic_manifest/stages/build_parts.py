@@ -43,6 +43,7 @@ class Plan:
     no_cache: bool
     base: str
     builder: str
+    base_layout: Path
     base_digest: Digest
     builder_digest: Digest
     described: str
