@@ -9,8 +9,12 @@ from collections.abc import Mapping
 from pathlib import Path
 
 
-def tree_id(root: Path, submodules: Mapping[str, str], prefix: str = "") -> str:
-    """40 hex digits. `submodules` maps the path of a gitlink to its commit."""
+def tree_id(root: Path, submodules: Mapping[str, str]) -> str:
+    """40 hex digits. `submodules` maps the path of a gitlink to its commit; git knows no empty folder."""
+    return _tree(root, submodules, "") or _object(b"tree", b"")
+
+
+def _tree(root: Path, submodules: Mapping[str, str], prefix: str) -> str | None:
     rows = []
     for entry in os.scandir(root):
         path = f"{prefix}{entry.name}"
@@ -19,7 +23,7 @@ def tree_id(root: Path, submodules: Mapping[str, str], prefix: str = "") -> str:
             name = os.fsencode(entry.name)
             rows.append((name + b"/" if mode == b"40000" else name, mode, name, oid))
     body = b"".join(mode + b" " + name + b"\0" + bytes.fromhex(oid) for _, mode, name, oid in sorted(rows))
-    return _object(b"tree", body)
+    return _object(b"tree", body) if rows else None
 
 
 def _entry(path: Path, name: str, submodules: Mapping[str, str]) -> tuple[bytes, str | None]:
@@ -31,8 +35,7 @@ def _entry(path: Path, name: str, submodules: Mapping[str, str]) -> tuple[bytes,
         return mode, _object(b"blob", path.read_bytes())
     if name in submodules:
         return b"160000", submodules[name]
-    empty = not any(path.iterdir())
-    return b"40000", None if empty else tree_id(path, submodules, f"{name}/")
+    return b"40000", _tree(path, submodules, f"{name}/")
 
 
 def _object(kind: bytes, body: bytes) -> str:

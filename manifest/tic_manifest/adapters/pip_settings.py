@@ -35,7 +35,7 @@ class PipSettings:
         indexes = (*self.extra_index_urls, *extra)
         given = {
             "UV_DEFAULT_INDEX": self.index_url, "UV_INDEX": " ".join(indexes),
-            "UV_FIND_LINKS": ",".join(self.find_links), "UV_NO_INDEX": "1" if self.no_index else "",
+            "UV_FIND_LINKS": ",".join(self.find_links),
             "SSL_CERT_FILE": self.cert, "ALL_PROXY": self.proxy,
         }  # fmt: skip
         return {name: value for name, value in given.items() if value}

@@ -131,6 +131,7 @@ class UvResolver:
             f"--overrides={place / 'never.txt'}",
             f"--output-file={place / 'pylock.toml'}",
             *constraints,
+            *(("--no-index",) if self._settings.no_index else ()),
             *options,
             str(place / "in.txt"),
         ]
