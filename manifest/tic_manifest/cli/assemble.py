@@ -9,6 +9,7 @@ import click
 
 from tic_manifest.cli import wiring
 from tic_manifest.cli.measuring import built, lock_bytes, lock_option
+from tic_manifest.cli.signing import sign
 from tic_manifest.formats.canonical import digest_of
 from tic_manifest.model.base import Digest
 from tic_manifest.model.receipt import BuildBody
@@ -21,19 +22,28 @@ from tic_manifest.stages.session import Session, open_session
 @click.option(
     "--recipe", type=click.Path(path_type=Path, dir_okay=False), help="recipe whose approval file counts"
 )
+@click.option(
+    "--sign-key",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="sign with this PEM key (ECDSA P-256 or Ed25519); its passphrase is read from TIC_SIGN_PASSPHRASE",
+)
 @lock_option
 @wiring.work_option
 @click.pass_context
-def command(ctx: click.Context, recipe: Path | None, lock_file: Path | None, work_dir: Path) -> None:
+def command(
+    ctx: click.Context, recipe: Path | None, sign_key: Path | None, lock_file: Path | None, work_dir: Path
+) -> None:
     """Compute the delivery manifest from receipts and attach it, with its evidence, to the image."""
     work = wiring.work_folder(work_dir)
     with work.writing():
         session = open_session(work, lock_bytes(lock_file))
-        made = run_assemble(ctx, session, recipe)
+        made = run_assemble(ctx, session, recipe, sign_key)
     sys.stdout.write(f"delivery manifest digest: {digest_of(made.statement)}\n")
 
 
-def run_assemble(ctx: click.Context, session: Session, recipe: Path | None) -> Assembled:
+def run_assemble(
+    ctx: click.Context, session: Session, recipe: Path | None, sign_key: Path | None = None
+) -> Assembled:
     """Run the stage; nothing is written where the attached delivery manifest says the same already."""
     from tic_manifest.adapters.attach import attach
     from tic_manifest.adapters.clock import SystemClock
@@ -50,10 +60,11 @@ def run_assemble(ctx: click.Context, session: Session, recipe: Path | None) -> A
     made = assemble(
         files, image, _earlier(source, str(build.platform_digest)), SystemClock(), wiring.version()
     )
-    if made.unchanged:
+    signed = sign(source, image.platform_digest, made.statement, sign_key) if sign_key else None
+    if made.unchanged and signed is None:
         wiring.progress(ctx).say("assemble: nothing to do")
         return made
-    attach(layout, *descriptors(source, image), made.statement, made.evidence)
+    attach(layout, *descriptors(source, image), made.statement, made.evidence, signed=signed)
     return made
 
 

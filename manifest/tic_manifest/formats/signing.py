@@ -48,6 +48,14 @@ def read_public_key(pem: bytes, where: str, name: str | None = None) -> PublicKe
     return PublicKey(name or f"key sha256:{digest}", f"sha256:{digest}", _public_of_kind(key, where))
 
 
+def public_of(pem: bytes, passphrase: bytes | None, where: str) -> PublicKey:
+    """The public half of a private key. Raises PersonError USAGE."""
+    from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+
+    key = _private(pem, passphrase, where).public_key()
+    return read_public_key(key.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo), where)
+
+
 def signers_of(keys: Iterable[PublicKey], envelope: Envelope) -> set[str]:
     """Names of the keys that signed an envelope."""
     return {key.name for key in keys if key.signed(envelope)}
