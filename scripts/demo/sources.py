@@ -27,12 +27,22 @@ from typing import Any
 
 from edits import EXECUTABLE, LINK, PLAIN, Entry, Tree
 
-DEFAULT_INDEX = "https://pypi.org/simple"
 MAX_BYTES, MAX_ENTRY, TIMEOUT_S = 1 << 30, 1 << 28, 60
 
 
 class SourceError(Exception):
     """A source distribution that cannot be had, or is not the one that was named."""
+
+
+def default_index() -> str:
+    """The index that pip itself asks when nothing is configured, in pip's own words."""
+    code = "from pip._internal.models.index import PyPI; print(PyPI.simple_url)"
+    ran = subprocess.run(
+        [sys.executable, "-I", "-c", code], capture_output=True, text=True, check=False, timeout=TIMEOUT_S
+    )
+    if ran.returncode:
+        raise SourceError("pip is missing, so no package index is known")
+    return ran.stdout.strip()
 
 
 @dataclass(frozen=True)
@@ -103,7 +113,7 @@ def candidates(sdist: Sdist) -> Iterator[str]:
     for place in settings.get("find-links", "").split():
         if Path(place, sdist.file).is_file():
             yield Path(place, sdist.file).absolute().as_uri()
-    indexes = [settings.get("index-url", DEFAULT_INDEX), *settings.get("extra-index-url", "").split()]
+    indexes = [settings.get("index-url") or default_index(), *settings.get("extra-index-url", "").split()]
     name = re.sub(r"[-_.]+", "-", sdist.project).lower()
     for index in indexes:
         page = f"{index.rstrip('/')}/{name}/"
