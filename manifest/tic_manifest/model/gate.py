@@ -225,6 +225,30 @@ class Closing(Value):
     tip: GitCommit | None
 
 
+class Alternative(Value):
+    """The same pull request with the live base and head as pins: what a repin would give."""
+
+    base: GitCommit
+    head: GitCommit
+    base_facts: BaseFacts | Unknown
+    head_facts: HeadFacts | Unknown
+    range: RangeFacts | Unknown
+    stack: StackFacts | Unknown
+    merge: MergeFacts | Unknown
+    residues: tuple[Residue, ...] | Unknown = ()
+
+
+class Rebased(Value):
+    """Own commits without those that are not ours, replayed onto the trunk's tip in a scratch repository."""
+
+    onto: GitCommit
+    dropped: Commits
+    dropped_count: Count
+    kept_count: Count
+    tree: GitTree
+    conflicts: Paths = ()
+
+
 class AuditFacts(Value):
     """What became of a delivered pull request: how it was merged, and what reverts that."""
 
@@ -262,6 +286,9 @@ class PullRequestFacts(Value):
     lfs_malformed: Paths = ()
     local: LocalFacts | Unknown | None = None
     closing: Closing | Unknown | None = None
+    alternative: Alternative | Unknown | None = None
+    rebased: Rebased | Unknown | None = None
+    """Tried where a pin has moved, and where commits of others or a conflict are in the way."""
     audit: AuditFacts | Unknown | None = None
     """Only where a delivered image is judged again."""
     answers: Digest | None = None

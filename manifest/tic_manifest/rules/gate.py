@@ -29,6 +29,7 @@ from tic_manifest.rules import (
     gate_stack,
     gate_state,
 )
+from tic_manifest.rules.gate_counter import counterfactual
 
 Rule = Callable[[PullRequestFacts, GatePolicy], list[Finding]]
 
@@ -87,9 +88,15 @@ def _rolled(facts: GateFacts, judged: Judged) -> Report:
         for check, said in judged(pull, facts):
             checks.append(check)
             found += said
+        found += counterfactual(pull, lambda one: _failing(one, facts, judged))
         found.append(_judged_note(pull))
     names = [one.name for one in facts.pulls]
     return report("gate", checks, found, subjects=names, partial=facts.partial)
+
+
+def _failing(pull: PullRequestFacts, facts: GateFacts, judged: Judged) -> list[str]:
+    said = (one for _, found in judged(pull, facts) for one in found)
+    return list(dict.fromkeys(one.code for one in said if one.status is Status.FAIL))
 
 
 def _judged(pull: PullRequestFacts, facts: GateFacts) -> list[tuple[Check, list[Finding]]]:

@@ -27,6 +27,7 @@ from tic_manifest.stages import gate_deps, gate_git, gate_stack
 from tic_manifest.stages.gate_git import Refs
 from tic_manifest.stages.gate_look import First, Look, World, head_branch
 from tic_manifest.stages.gate_reads import Pinned, PullRead, blocked, known, read_pull
+from tic_manifest.stages.gate_try import with_tries
 
 LAG = (2, 4, 8, 16)
 """Seconds before each further read while the records of a head differ: 30 s in all (F21)."""
@@ -157,7 +158,7 @@ def _facts(first: First, inset: gate_deps.InSet, world: World, delivered: bool) 
     forge_merge = look.ask(look.forge_merge)
     read = look.reread(forge_merge)
     tree = pinned_merge.tree if isinstance(pinned_merge, MergeFacts) and not pinned_merge.conflicts else None
-    return PullRequestFacts(
+    facts = PullRequestFacts(
         name=pin.name,
         url=pin.url,
         owner=pin.owner,
@@ -187,6 +188,7 @@ def _facts(first: First, inset: gate_deps.InSet, world: World, delivered: bool) 
         local=look.local(),
         audit=look.audit() if delivered else None,
     )
+    return facts if delivered else with_tries(facts, look, rows)
 
 
 def _closing_of(first: First, facts: PullRequestFacts, world: World) -> Callable[[], Closing | Unknown]:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from tic_manifest.formats.canonical import canonical_bytes
 from tic_manifest.model.gate import (
+    Alternative,
     BaseFacts,
     Closing,
     Content,
@@ -20,6 +21,7 @@ from tic_manifest.model.gate import (
     Pair,
     PullRequestFacts,
     RangeFacts,
+    Rebased,
     Relation,
     RepositoryFacts,
     Residue,
@@ -78,9 +80,9 @@ def facts(**changes: Any) -> PullRequestFacts:
 
 
 def codes(one: PullRequestFacts, policy: GatePolicy | None = None) -> tuple[Outcome, list[str]]:
-    """Outcome and the codes that are said, without the note of what was looked at."""
+    """Outcome and the codes that are said, without the notes of what was looked at and what would pass."""
     seen = judge(GateFacts(policy=policy or GatePolicy(), pulls=(one,)))
-    return seen.outcome, [said.code for said in seen.findings if said.code != "JUDGED"]
+    return seen.outcome, [said.code for said in seen.findings if said.code not in NOTED]
 
 
 def closing(**changes: Any) -> Closing:
@@ -94,6 +96,7 @@ def closing(**changes: Any) -> Closing:
     return Closing(**{**plain, "tip": BASE, **changes})
 
 
+NOTED = {"JUDGED", "COUNTERFACTUAL"}
 UNKNOWN = Unknown(code="RATE_LIMITED", what="the forge's rate limit is used up")
 PASS, FAIL, OPEN = Outcome.PASS, Outcome.FAIL, Outcome.INCONCLUSIVE
 
@@ -326,6 +329,41 @@ def test_all_reasons_of_all_pulls_in_a_stable_order() -> None:
     said = [(one.subject, one.code) for one in seen.findings if not one.note]
     assert said == [("a", "DRAFT"), ("b", "PR_EMPTY"), ("b", "MERGE_CONFLICT"), ("c", "RATE_LIMITED")]
     assert seen.outcome is FAIL
+
+
+def would_pass(one: PullRequestFacts) -> list[object]:
+    seen = judge(GateFacts(policy=GatePolicy(), pulls=(one,)))
+    return [said.actual for said in seen.findings if said.code == "COUNTERFACTUAL"]
+
+
+def test_the_smallest_change() -> None:
+    ready = "gh pr ready https://forge.invalid/o/r/pull/7"
+    two = facts(
+        pull=pull(draft=True, base_ref="releases/1"), closing=closing(draft=True, base_ref="releases/1")
+    )
+    assert would_pass(facts()) == []
+    assert would_pass(facts(pull=pull(draft=True), closing=closing(draft=True))) == [ready]
+    assert would_pass(two) == [f"{ready}; then gh pr edit https://forge.invalid/o/r/pull/7 --base main"]
+
+
+def test_a_repin_is_judged_by_the_same_rules() -> None:
+    moved = head(forge=OTHER, ref=OTHER, branch=OTHER)
+    live = Alternative(
+        base=BASE, head=OTHER, base_facts=BaseFacts(branch="main", tip=BASE, pinned_in_tip=True), head_facts=moved,
+        range=RangeFacts(own=(OTHER,), own_count=1), stack=StackFacts(open_count=1), merge=merge(head=OTHER),
+    )  # fmt: skip
+    one = facts(head=moved, closing=closing(ref=OTHER), alternative=live)
+    assert would_pass(one) == [f"pin base {BASE} and head {OTHER}"]
+    bad = live.model_copy(update={"merge": merge(conflicts=("a",))})
+    assert would_pass(one.model_copy(update={"alternative": bad})) == []
+
+
+def test_a_rebase_says_what_came_of_it() -> None:
+    tried = Rebased(onto=TIP, dropped=(OTHER,), dropped_count=1, kept_count=1, tree=TREE)
+    one = facts(stack=relation(1, 2, 0), rebased=tried)
+    assert would_pass(one) == [
+        f"rebase 1 commits onto {TIP} without 1 that are not its own: tried, clean, tree {TREE}"
+    ]
 
 
 def test_the_verdict_follows_from_the_receipt_alone() -> None:

@@ -373,6 +373,12 @@ CODES: tuple[Code, ...] = (
         source="rules/pr-gate.md F44",
     ),
     Code(
+        name="COUNTERFACTUAL",
+        meaning="the smallest change that would pass, as far as it was tried",
+        remedy="",
+        source="issue 3, explained counterfactual",
+    ),
+    Code(
         name="REPINNED",
         meaning="the recipe was updated to a head with equal content",
         remedy="",
