@@ -11,6 +11,7 @@ from tic_manifest.model.probe import Imports, Inside, Module, ProbeReport
 from tic_manifest.model.probe_parts import File, Mapped, Owner, Process, Variable
 from tic_manifest.model.verdict import Finding
 
+PYTHON = re.compile(r"/(python[0-9.]*|libpython[0-9.]+[a-z]*\.so[0-9.]*)$")
 MAX_FINDINGS = 200
 """Findings of one code that are listed; the last one says how many more there are."""
 
@@ -67,6 +68,11 @@ class View:
         known = process.status.get("ns_pids")
         pids = {process.pid, *(known if isinstance(known, list) else [])}
         return tuple(v for v in self.report.inside if v.pid in pids and v.start_ticks == process.start_ticks)
+
+    def is_python(self, process: Process) -> bool:
+        """Whether a process executes a Python interpreter; its title counts for nothing."""
+        files = [self.report.files[row.file].path for row in process.mapped if row.exec_bytes]
+        return any(PYTHON.search(path) for path in files)
 
     def insides(self) -> tuple[Inside, ...]:
         """Inside views of all judged processes, each once."""

@@ -101,7 +101,7 @@ def _process_gaps(view: View) -> Iterator[tuple[str, str]]:
         where = f"{process.title} ({process.pid})"
         if process.maps is not None:
             yield from ((where, reason) for reason in _map_gaps(process))
-        if not view.inside(process):
+        if not view.inside(process) and (view.report.mode == "run" or view.is_python(process)):
             yield where, "the process gave no view from inside"
         if process.exited and process.maps is not None:
             yield where, "the process ended while it was read"

@@ -30,6 +30,7 @@ def parser() -> argparse.ArgumentParser:
     snapshot.add_argument("--pid", type=int, required=True)
     snapshot.add_argument("--out", metavar="FILE", help="default: standard output")
     snapshot.add_argument("--policy", metavar="PATH")
+    snapshot.add_argument("--alone", action="store_true", help="that process, and none below it")
     return top
 
 
@@ -58,7 +59,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def snapshot(arguments: argparse.Namespace) -> int:
     """`snapshot`: describe and write the file, or standard output."""
-    report = snapshot_report(arguments.pid, arguments.policy)
+    report = snapshot_report(arguments.pid, arguments.policy, arguments.alone)
     out: Optional[str] = arguments.out
     if out is None or out == "-":
         json.dump(

@@ -13,6 +13,7 @@ from typing import Any, Dict, List, Optional
 from .base import AGENT_VERSION, SCHEMA, Json, attempt, clean, digest_path, failure, read_file
 from .disk import Analysis, agent_file, ownership
 from .holder import read_policy
+from .jit_disk import environ_of
 from .outside import Observer
 from .procfs import all_stats, descendants, root_prefix, started_at
 from .supervisor import Limits, Supervisor
@@ -228,17 +229,33 @@ def run_report(role: str, out: str, command: List[str], policy: Optional[str], l
     return finish(report, supervisor.observer, {"": (began, own)})
 
 
-def snapshot_report(pid: int, policy: Optional[str]) -> Json:
-    """Describe a process that runs already, with everything below it."""
+def own_views(report: Json, processes: List[Json]) -> None:
+    """Views that these processes wrote of themselves, where TIC_PROBE_OUT of their environment says."""
+    for process in processes:
+        folder = environ_of(process.get("environ")).get("TIC_PROBE_OUT", "")
+        place = root_prefix(process["pid"]) + folder
+        if folder.startswith("/") and os.path.isdir(place):
+            pids = process["status"].get("ns_pids") or [process["pid"]]
+            report["inside"] += [
+                view
+                for view in read_inside(place, report["notes"])
+                if view["pid"] in pids and view["start_ticks"] == process["start_ticks"]
+            ]
+
+
+def snapshot_report(pid: int, policy: Optional[str], alone: bool = False) -> Json:
+    """Describe a process that runs already; unless `alone`, with everything below it."""
     report = empty_report("snapshot", None)
     samples = policy_of(policy)
     observer = Observer(samples)
     tree = descendants(all_stats(), pid)
-    if not tree:
+    if not tree or tree[0].state in "ZX":
         raise ProcessLookupError("no process %d" % pid)
+    del tree[1 if alone else len(tree) :]
     processes = [observer.process(stat.pid) for stat in tree]
     report["snapshots"] = [{"label": "now", "seconds": 0.0, "took": 0.0, "processes": processes}]
     report["policy"] = samples[1] if samples else None
+    own_views(report, [p for p in processes if "title" in p])
     since = attempt(started_at, tree[0].start)
     moment = since if isinstance(since, float) else time.time()
     roots = {root_prefix(stat.pid): (moment, {agent_file(): "agent"}) for stat in tree}

@@ -83,4 +83,22 @@ CODES: tuple[Code, ...] = (
         remedy="nothing to do where the policy allows it; else ship the artifacts in the image",
         source="rules/probe.md, scenario 31; field report R65",
     ),
+    Code(
+        name="PROCESS_GONE",
+        meaning="there is no running process or container of that name",
+        remedy="name a process or container that runs on this machine",
+        source="issue 5: `--pid`, `--container`",
+    ),
+    Code(
+        name="PROCESS_DENIED",
+        meaning="the process may not be read by this user",
+        remedy="run as the user and group of the process, or as root",
+        source="rules/probe.md, section 4: permissions",
+    ),
+    Code(
+        name="PROBE_AGENT_MISSING",
+        meaning="the file of the probe agent is not where it was looked for",
+        remedy="run in the project's checkout, or name the file by --agent",
+        source="issue 5: one file copied to a node",
+    ),
 )
