@@ -16,12 +16,12 @@ from typing import Any
 
 import pytest
 
-from tests.kit.git_repos import git
-
 ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(Path(__file__).parents[1] / "kit"))
 sys.path.insert(0, str(ROOT / "scripts"))
 sys.path.insert(0, str(ROOT / "tests" / "scenarios" / "lib"))
 
+from git_repos import git  # noqa: E402
 from scenarios.forge import Forge  # noqa: E402
 from scenarios.httpd import Server  # noqa: E402
 from scenarios.reply import Reply  # noqa: E402

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import random
 import subprocess
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 from tic_manifest.adapters.git_gate import GateMirror
@@ -16,7 +18,8 @@ from tic_manifest.stages.gate_git import Refs
 from tic_manifest.stages.gate_reads import Pinned
 from tic_manifest.stages.gate_stack import Around, stack_facts
 
-from tests.kit.git_repos import git, runner
+sys.path.insert(0, str(Path(__file__).parents[1] / "kit"))
+from git_repos import git, runner
 
 SEEDS = 500
 PULLS = 5

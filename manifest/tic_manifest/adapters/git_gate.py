@@ -132,7 +132,7 @@ class GateMirror(GitMirror):
         rows = self.run([*argv, "--format=%H %B", tip]).out.decode("utf-8", "replace").split("\0")
         pairs = [(row[:40], oid) for row in rows if row for oid in _REVERTS.findall(row)]
         present = {oid for _, oid in pairs} - set(self.missing([oid for _, oid in pairs]))
-        merges = {one.oid for one in self.commits(sorted(present)) if head in one.parents}
+        merges = {one.oid for one in self.commits(sorted(present)) if head in one.parents[1:]}
         return tuple(sorted({by for by, oid in pairs if oid == head or oid in merges}))
 
     def tree_changes(self, left: GitTree, right: GitTree) -> tuple[str, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,8 @@ from tic_manifest.adapters.git_objects import tree_id
 from tic_manifest.adapters.git_remote import remote_error
 from tic_manifest.errors import RefusedError, UnavailableError
 
-from tests.kit.git_repos import checkout, commit, git, mirror, runner
+sys.path.insert(0, str(Path(__file__).parents[2] / "kit"))
+from git_repos import checkout, commit, git, mirror, runner
 
 MISSING = "2" * 40
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,8 @@ from tic_manifest.adapters.worktree import Worktree
 from tic_manifest.errors import PersonError
 from tic_manifest.model.gate import LocalFacts
 
-from tests.kit.git_repos import checkout, commit, git, mirror, runner
+sys.path.insert(0, str(Path(__file__).parents[2] / "kit"))
+from git_repos import checkout, commit, git, mirror, runner
 
 
 def look(tmp: Path, place: Path, pinned: str) -> LocalFacts:

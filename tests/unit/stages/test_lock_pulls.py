@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,8 @@ from tic_manifest.model.base import GitCommit
 from tic_manifest.model.lock import LockedPullRequest
 from tic_manifest.stages.lock_pulls import lock_pull_requests
 
-from tests.kit.git_repos import checkout, commit, git, mirror
+sys.path.insert(0, str(Path(__file__).parents[2] / "kit"))
+from git_repos import checkout, commit, git, mirror
 
 RECIPE = """
 schema: tic/recipe/v1
