@@ -59,6 +59,8 @@ class PullRequest(PersonValue):
 
     url: Url
     git: Url | None = None
+    repo_id: Annotated[int, Field(ge=1)] | None = None
+    """The forge's numeric id of the repository: names can pass to another one."""
     target: Target
     trunks: tuple[Text, ...] = ()
     base: GitCommit

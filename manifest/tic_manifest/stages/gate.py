@@ -59,7 +59,7 @@ def _pinned(name: str, pull: PullRequest) -> Pinned:
         trunks=pull.trunks or (pull.target.branch,),
         base=pull.base,
         head=pull.head,
-        repo_id=getattr(pull, "repo_id", None),
+        repo_id=pull.repo_id,
     )
 
 
