@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import IO, Any, Protocol
 
 from tic_manifest.model.base import Digest, GitCommit, GitTree
+from tic_manifest.model.files import LayerTree
 from tic_manifest.model.lock import LockedFile, Root, Submodule
 from tic_manifest.model.oci import Blob, BlobFact, Descriptor, Referrers
 from tic_manifest.model.receipt import Artifact, Host
@@ -290,6 +291,15 @@ class ImageSource(Protocol):
 
     def referrers(self, subject: Digest) -> Referrers:
         """What says it is about a document: referrers API, else the fallback tag `sha256-<hex>`."""
+
+
+class TreeReader(Protocol):
+    """As `BlobReader`, and of each layer what its archive holds; None for a blob that is no layer."""
+
+    def __call__(
+        self, source: ImageSource, blobs: Sequence[Blob], progress: Progress
+    ) -> tuple[list[BlobFact], list[LayerTree | None]]:
+        """Facts and trees, in the order of the blobs. Raises UnavailableError where the source went away."""
 
 
 class BlobReader(Protocol):

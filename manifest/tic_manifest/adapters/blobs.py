@@ -16,7 +16,9 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import IO, cast
 
+from tic_manifest.adapters.layer_tree import LayerTreeReader
 from tic_manifest.adapters.zstd_frames import Frames
+from tic_manifest.model.files import LayerTree
 from tic_manifest.model.oci import Blob, BlobFact, Encoding
 from tic_manifest.ports import ImageSource, Progress, Step
 
@@ -33,11 +35,29 @@ class BadEncodingError(Exception):
 
 def read_blobs(source: ImageSource, blobs: Sequence[Blob], progress: Progress) -> list[BlobFact]:
     """One fact for each blob, in order; the largest are read first (a `BlobReader`)."""
+    return _read_all(source, blobs, progress, [None] * len(blobs))
+
+
+def read_trees(
+    source: ImageSource, blobs: Sequence[Blob], progress: Progress
+) -> tuple[list[BlobFact], list[LayerTree | None]]:
+    """As `read_blobs`, and of each layer what its archive holds (a `TreeReader`)."""
+    readers = [LayerTreeReader(one.layer) if one.encoding and one.layer else None for one in blobs]
+    facts = _read_all(source, blobs, progress, readers)
+    return facts, [None if reader is None else reader.tree for reader in readers]
+
+
+def _read_all(
+    source: ImageSource,
+    blobs: Sequence[Blob],
+    progress: Progress,
+    readers: Sequence[LayerTreeReader | None],
+) -> list[BlobFact]:
     total = sum(one.descriptor.size for one in blobs)
     order = sorted(range(len(blobs)), key=lambda at: -blobs[at].descriptor.size)
     facts: dict[int, BlobFact] = {}
     with progress.step("reading blobs", total) as step, ThreadPoolExecutor(_workers()) as pool:
-        running = {at: pool.submit(_read, source, blobs[at], step) for at in order}
+        running = {at: pool.submit(_read, source, blobs[at], readers[at], step) for at in order}
         try:
             for at, future in running.items():
                 facts[at] = future.result()
@@ -112,7 +132,7 @@ def _workers() -> int:
     return max(2, min(8, os.cpu_count() or 2))
 
 
-def _read(source: ImageSource, blob: Blob, step: Step) -> BlobFact:
+def _read(source: ImageSource, blob: Blob, reader: LayerTreeReader | None, step: Step) -> BlobFact:
     pieces = source.blob(blob.descriptor.digest, blob.limit)
     if pieces is None:
         return BlobFact(blob=blob, length=None)
@@ -120,17 +140,22 @@ def _read(source: ImageSource, blob: Blob, step: Step) -> BlobFact:
     if blob.encoding is None:
         packed.drain()
         return BlobFact(blob=blob, length=packed.length, digest=packed.digest())
-    return _read_layer(blob, packed)
+    return _read_layer(blob, packed, reader)
 
 
-def _read_layer(blob: Blob, packed: Packed) -> BlobFact:
+def _read_layer(blob: Blob, packed: Packed, reader: LayerTreeReader | None) -> BlobFact:
     encoding, error = sniff(packed.peek(4)), ""
     with _Hasher() as hasher:
         try:
             for piece in unpacked(packed, encoding):
                 hasher.update(piece)
+                if reader:
+                    reader.update(piece)
         except BadEncodingError as problem:
             error = str(problem)
+        finally:
+            if reader:
+                reader.close()
     packed.drain()
     return BlobFact(
         blob=blob,

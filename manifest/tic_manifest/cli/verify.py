@@ -86,7 +86,7 @@ def command(
 
 
 def _verify(ctx: click.Context, asked: _Asked) -> VerifyReport:
-    from tic_manifest.adapters.blobs import read_blobs
+    from tic_manifest.adapters.blobs import read_blobs, read_trees
     from tic_manifest.rules.delivery import judge_delivery
     from tic_manifest.stages.verify import Tools, verify
 
@@ -100,7 +100,7 @@ def _verify(ctx: click.Context, asked: _Asked) -> VerifyReport:
     source = open_image(reference)
     if reference.digest is None and reference.tag is not None:
         raise mutable(reference, source.resolve(reference.tag))
-    tools = Tools(reader=read_blobs, judge=judge_delivery, progress=progress(ctx))
+    tools = Tools(reader=read_blobs, judge=judge_delivery, progress=progress(ctx), trees=read_trees)
     return verify(source, require_digest(reference), options, tools)
 
 

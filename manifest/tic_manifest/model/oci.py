@@ -149,6 +149,8 @@ class Blob(Value):
     encoding: Encoding | None = None
     """Set for layers whose unpacked bytes are hashed as well."""
     diff_id: Digest | None = None
+    layer: int | None = None
+    """The number of a layer in its platform manifest, from 1."""
     stored: int | None = None
     """The stored length in bytes, where it is known: all of it is read, whatever the descriptor says."""
 

@@ -8,7 +8,7 @@ from tic_manifest.model.delivery import ImageRow, Statement
 from tic_manifest.model.policy import Policy
 from tic_manifest.model.verdict import Check, Finding, State, Status, finding
 
-NEVER_OUT = frozenset({"image.documents", "image.presence", "image.files"})
+NEVER_OUT = frozenset({"image.documents", "image.presence"})
 """Checks that no policy can leave out: without them nothing else is about this image."""
 
 

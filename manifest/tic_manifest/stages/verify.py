@@ -13,10 +13,12 @@ from tic_manifest.model.lock import Lock
 from tic_manifest.model.oci import ImageReference, JudgedImage
 from tic_manifest.model.policy import Policy
 from tic_manifest.model.verdict import Check, Finding, Report, State, Status, check_of, finding, note, report
-from tic_manifest.ports import BlobReader, ImageSource, Progress
+from tic_manifest.ports import BlobReader, ImageSource, Progress, TreeReader
 from tic_manifest.rules import chain
 from tic_manifest.rules import image as rules
 from tic_manifest.rules.policy import check_base, with_states, without_unasked
+from tic_manifest.rules.records import check_records
+from tic_manifest.rules.tree import check_tree, lay_over
 from tic_manifest.stages import verify_image
 from tic_manifest.stages.attached import (
     EvidenceFiles,
@@ -51,6 +53,8 @@ class Tools:
     reader: BlobReader
     judge: DeliveryJudge
     progress: Progress
+    trees: TreeReader | None = None
+    """Needed for the depth `files` alone."""
 
 
 def verify(source: ImageSource, reference: ImageReference, options: Options, tools: Tools) -> VerifyReport:
@@ -82,6 +86,8 @@ class _Verification:
         content = self._blobs(platforms)
         for image in platforms:
             self._platform(image)
+            if self._options.depth == "files":
+                self._files(image)
         read = self._read
         rows = [*verify_image.checks_of(read, self._options.depth, content), *self._checks]
         checks = with_states(rows, self._options.policy)
@@ -139,7 +145,22 @@ class _Verification:
         verify_image.check_presence(self._read)
         if self._options.depth == "identity":
             return None
+        if self._options.depth == "files" and self._tools.trees:
+            return verify_image.check_files(self._read, self._tools.trees, self._tools.progress)
         return verify_image.check_bytes(self._read, self._tools.reader, self._tools.progress)
+
+    def _files(self, image: JudgedImage) -> None:
+        """The effective tree of a platform: paths, RECORDs; what this release cannot compare is not run."""
+        name, trees = _name(image), verify_image.layers_of(self._read, image)
+        layers = [tree for tree in trees if tree is not None]
+        if len(layers) != len(trees) or not layers:
+            self._checks.append(_undecided("files.tree", "a layer could not be read"))
+            return
+        tree = lay_over(layers)
+        self._row("files.tree", check_tree(tree, layers, name), name)
+        self._row("files.records", check_records(tree, name), name)
+        reason = "listings of the heads' trees and RECORDs of the locked wheels do not travel as evidence yet"
+        self._checks.append(Check(id="files.sources", status=Status.NOT_RUN, subject=name, reason=reason))
 
     def _platform(self, image: JudgedImage) -> None:
         about, name = self._about(image), _name(image)
@@ -194,7 +215,7 @@ class _Verification:
         unsigned = "no accepted signature" if self._options.keys else "not checked"
         return VerifyReport(
             **dict(made),
-            depth="identity" if self._options.depth == "identity" else "content",
+            depth=self._options.depth,
             authenticity=f"signed by {', '.join(names)}" if names else unsigned,
             not_read=verify_image.not_read(self._read, self._options.depth),
             kinds={**self._read.kinds, **self._attached.kinds},

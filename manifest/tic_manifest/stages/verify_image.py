@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from typing import Literal
 
 from tic_manifest.errors import PersonError, RefusedError, UnavailableError
 from tic_manifest.formats.oci import kind_of, layer_encoding, parse_config, parse_index, parse_manifest
 from tic_manifest.model.base import Digest
+from tic_manifest.model.files import LayerTree
 from tic_manifest.model.oci import (
     MANIFEST_TYPES,
     MAX_MANIFEST_BYTES,
     Blob,
+    BlobFact,
     Descriptor,
     ImageIndex,
     ImageManifest,
@@ -21,7 +24,7 @@ from tic_manifest.model.oci import (
     Platform,
 )
 from tic_manifest.model.verdict import Check, Finding, State, Status, check_of, finding
-from tic_manifest.ports import BlobReader, ImageSource, Progress
+from tic_manifest.ports import BlobReader, ImageSource, Progress, TreeReader
 from tic_manifest.rules import image as rules
 
 Depth = Literal["identity", "content", "files"]
@@ -41,6 +44,7 @@ class ReadImage:
     kinds: dict[str, str] = field(default_factory=dict)
     blobs: dict[tuple[Digest, Digest | None], tuple[Blob, str]] = field(default_factory=dict)
     """By digest and diff id, each with the words that name it: one layer may stand at two places."""
+    trees: dict[tuple[Digest, Digest | None], LayerTree | None] = field(default_factory=dict)
     documents: list[Finding] = field(default_factory=list)
     presence: list[Finding] = field(default_factory=list)
     notes: list[Finding] = field(default_factory=list)
@@ -100,17 +104,38 @@ def check_presence(read: ReadImage) -> None:
 
 def check_bytes(read: ReadImage, reader: BlobReader, progress: Progress) -> list[Finding]:
     """Read every registered blob to its end and judge what came."""
-    there = [(blob, subject) for blob, subject in read.blobs.values() if blob.stored is not None]
-    facts = reader(read.source, [blob for blob, _ in there], progress)
-    pairs = zip(facts, there, strict=True)
-    return [one for fact, (_, subject) in pairs for one in rules.check_read(fact, subject)]
+    there = _there(read)
+    return _judged(reader(read.source, [read.blobs[key][0] for key in there], progress), read, there)
+
+
+def check_files(read: ReadImage, reader: TreeReader, progress: Progress) -> list[Finding]:
+    """As `check_bytes`, and keep what each layer's archive holds."""
+    there = _there(read)
+    facts, trees = reader(read.source, [read.blobs[key][0] for key in there], progress)
+    read.trees = dict(zip(there, trees, strict=True))
+    return _judged(facts, read, there)
+
+
+def layers_of(read: ReadImage, image: JudgedImage) -> list[LayerTree | None]:
+    """The trees of an image's layers, the lowest first; None for one that was not read."""
+    pairs = zip_longest(image.manifest.layers, image.config.diff_ids)
+    return [read.trees.get((layer.digest, diff_id)) for layer, diff_id in pairs if layer is not None]
+
+
+def _there(read: ReadImage) -> list[tuple[Digest, Digest | None]]:
+    return [key for key, (blob, _) in read.blobs.items() if blob.stored is not None]
+
+
+def _judged(
+    facts: list[BlobFact], read: ReadImage, keys: list[tuple[Digest, Digest | None]]
+) -> list[Finding]:
+    pairs = zip(facts, keys, strict=True)
+    return [one for fact, key in pairs for one in rules.check_read(fact, read.blobs[key][1])]
 
 
 def checks_of(read: ReadImage, depth: Depth, content: list[Finding] | None) -> list[Check]:
     """One row for each question; what the depth leaves unread is out of scope, never passed."""
     rows = [check_of("image.documents", read.documents)]
-    if depth == "files":
-        rows.append(_not_yet())
     if read.documents and not read.images:
         reason = "the documents could not be read"
         return [*rows, Check(id="image.presence", status=Status.NOT_RUN, reason=reason)]
@@ -122,16 +147,15 @@ def checks_of(read: ReadImage, depth: Depth, content: list[Finding] | None) -> l
     return rows
 
 
-def _not_yet() -> Check:
-    reason = "this release does not judge the effective file system; the depth reached is content"
-    return Check(id="image.files", status=Status.NOT_RUN, reason=reason)
-
-
 def not_read(read: ReadImage, depth: Depth) -> tuple[str, ...]:
     """What this depth leaves unread, in words and numbers."""
     there = [blob for blob, _ in read.blobs.values()]
     size = sum(blob.descriptor.size for blob in there)
     blobs = (f"{len(there)} blobs, {size} bytes",) if depth == "identity" else ()
+    if depth == "files":
+        return (
+            "trees of pull requests and RECORDs of the locked wheels: they do not travel as evidence yet",
+        )
     return (
         *blobs,
         "the effective tree of each layer stack: RECORDs of distributions, trees of pull requests",
@@ -309,6 +333,7 @@ def _register_image(read: ReadImage, one: JudgedImage) -> None:
     register(read, one.manifest.config, f"config {one.manifest.config.digest}")
     for number, layer in enumerate(one.manifest.layers):
         diff_id = one.config.diff_ids[number] if number < len(one.config.diff_ids) else None
-        blob = Blob(descriptor=layer, encoding=layer_encoding(layer.media_type), diff_id=diff_id)
+        encoding = layer_encoding(layer.media_type)
+        blob = Blob(descriptor=layer, encoding=encoding, diff_id=diff_id, layer=number + 1)
         read.blobs.setdefault((layer.digest, diff_id), (blob, f"layer {number + 1} of {place}"))
         read.kinds[layer.digest] = Kind.LAYER.value

@@ -77,6 +77,6 @@ def test_a_policy_of_a_person_is_read_strictly(reference: str, tmp_path: Path) -
     assert done.returncode == 3 and "never.measured" in done.stdout
 
 
-def test_depth_files_is_no_pass_while_nothing_reads_files(reference: str) -> None:
+def test_depth_files_says_what_it_does_not_compare(reference: str) -> None:
     done = run("", "verify", "--depth", "files", reference)
-    assert done.returncode == 3 and "image.files" in done.stdout
+    assert done.returncode == 3 and "files.sources" in done.stdout
