@@ -114,7 +114,10 @@ class _Handler(BaseHTTPRequestHandler):
         return data
 
     def _head(self, status: int, headers: Mapping[str, str]) -> None:
-        self.send_response(status)
+        # a scripted Date stands alone: two of them are none
+        self.send_response_only(status)
+        if not any(key.lower() == "date" for key in headers):
+            self.send_header("Date", self.date_time_string())
         for key, value in headers.items():
             self.send_header(key, value)
         self.end_headers()

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import sys
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
+from types import FrameType
+from typing import NoReturn
 
-from scenarios import runner
+from scenarios import process, runner
 from scenarios.folder import Scenario, find
 from scenarios.runner import Options, Result
 
@@ -49,6 +52,7 @@ def _parser() -> argparse.ArgumentParser:
 
 def _run_all(chosen: list[Scenario], options: Options, jobs: int, *, first_red: bool) -> list[Result]:
     results: list[Result] = []
+    signal.signal(signal.SIGTERM, _terminate)
     with ThreadPoolExecutor(max(jobs, 1)) as pool:
         waiting = [pool.submit(runner.run, one, options) for one in chosen]
         try:
@@ -57,9 +61,17 @@ def _run_all(chosen: list[Scenario], options: Options, jobs: int, *, first_red: 
                 _tell(results[-1])
                 if first_red and results[-1].problems:
                     break
+        except (KeyboardInterrupt, SystemExit):
+            process.stop()
+            raise
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
     return results
+
+
+def _terminate(number: int, frame: FrameType | None) -> NoReturn:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    raise SystemExit(128 + number)
 
 
 def _tell(result: Result) -> None:

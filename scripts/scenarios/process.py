@@ -11,10 +11,33 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 MARK = "TIC_SCENARIO_MARK"
 """Every child carries this variable; a process that has it after its scenario's end was left behind."""
 GRACE = 5.0
+
+_live: set[subprocess.Popen[bytes]] = set()
+_stopped = threading.Event()
+
+
+class StoppedError(Exception):
+    """The runner was told to stop: nothing more is started."""
+
+
+def stop() -> None:
+    """End every child that runs, and start none any more."""
+    _stopped.set()
+    for process in list(_live):
+        end_group(process)
+
+
+def _start(argv: Sequence[str], **options: Any) -> subprocess.Popen[bytes]:
+    if _stopped.is_set():
+        raise StoppedError("the runner was told to stop")
+    process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, start_new_session=True, **options)
+    _live.add(process)
+    return process
 
 
 @dataclass(frozen=True)
@@ -29,9 +52,7 @@ class Done:
 def run(argv: Sequence[str], cwd: Path, env: Mapping[str, str], timeout: float, logs: Path) -> Done:
     """Run a program to its end, output kept in files so that no pipe can hold it up."""
     with (logs.with_suffix(".out")).open("wb+") as out, (logs.with_suffix(".err")).open("wb+") as err:
-        process = subprocess.Popen(
-            argv, cwd=cwd, env=env, stdin=subprocess.DEVNULL, stdout=out, stderr=err, start_new_session=True
-        )
+        process = _start(argv, cwd=cwd, env=env, stdout=out, stderr=err)
         try:
             status: int | None = process.wait(timeout)
         except subprocess.TimeoutExpired:
@@ -48,6 +69,7 @@ def _text(stream: object) -> str:
 
 def end_group(process: subprocess.Popen[bytes]) -> None:
     """End a child and its whole group: politely, then by force."""
+    _live.discard(process)
     for number in (signal.SIGTERM, signal.SIGKILL):
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(process.pid, number)
@@ -73,15 +95,7 @@ class Up:
 
     def __init__(self, argv: Sequence[str], cwd: Path, env: Mapping[str, str], log: Path) -> None:
         with log.open("wb") as err:
-            self._process = subprocess.Popen(
-                argv,
-                cwd=cwd,
-                env=env,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=err,
-                start_new_session=True,
-            )
+            self._process = _start(argv, cwd=cwd, env=env, stdout=subprocess.PIPE, stderr=err)
         self._ready = threading.Event()
         self._said: list[str] = []
         threading.Thread(target=self._listen, daemon=True).start()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -206,3 +207,23 @@ def test_without_replay_nothing_is_recorded(tmp_path: Path) -> None:
     (tmp_path / "tool.py").write_text("import sys; sys.exit('--record' in sys.argv)")
     scenario = _scenario(tmp_path, command_json='["gate", "recipe"]')
     assert run(scenario, Options(tool=(sys.executable, str(tmp_path / "tool.py")))).problems == ()
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, -signal.SIGINT)])
+def test_a_signal_ends_everything_and_leaves_nothing(number: int, code: int, tmp_path: Path) -> None:
+    up = UP.replace("echo ready", f"cat up.pid child.pid > {tmp_path}/pids; echo ready")
+    _scenario(
+        tmp_path / "all", make=MAKE + f"pwd > {tmp_path}/where\n", up=up.replace("echo ready", "sleep 60")
+    )
+    program = Path(command_line.__file__).parents[1] / "run-scenarios"
+    runner = subprocess.Popen(
+        [sys.executable, str(program), str(tmp_path / "all")], stdout=subprocess.DEVNULL
+    )
+    for _ in range(200):
+        if (tmp_path / "pids").is_file() and (tmp_path / "pids").read_text().count("\n") == 2:
+            break
+        time.sleep(0.05)
+    runner.send_signal(number)
+    assert runner.wait(30) == code
+    assert not [pid for pid in map(int, (tmp_path / "pids").read_text().split()) if _alive(pid)]
+    assert not Path((tmp_path / "where").read_text().strip()).exists()
