@@ -9,90 +9,13 @@ import re
 import shutil
 import signal
 import subprocess
-import sys
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
-
-ROOT = Path(__file__).resolve().parents[2]
-RECIPE = ROOT / "images/recipes/mini.yaml"
-TOOL = [sys.executable, "-m", "tic_manifest"]
-STAGES = ("gate", "build", "probe", "validate")
-DIGEST = r"sha256:[0-9a-f]{64}"
+from mini import RECIPE, ROOT, STAGES, TOOL, Delivery, codes, image, tool, verify
 
 pytestmark = pytest.mark.engine
-
-
-@dataclass(frozen=True)
-class Delivery:
-    """A work folder after `image`, with the recipe that it was made from."""
-
-    work: Path
-    recipe: Path
-    out: str
-    env: dict[str, str]
-
-    def digest(self, label: str) -> str:
-        found = re.search(rf"^{label} digest: ({DIGEST})$", self.out, re.M)
-        assert found, f"no line '{label} digest' in\n{self.out}"
-        return found[1]
-
-    @property
-    def reference(self) -> str:
-        return f"oci:{self.work / 'layout'}@{self.digest('platform manifest')}"
-
-    def receipts(self) -> dict[str, tuple[int, int]]:
-        folder = self.work / "receipts" / self.digest("lock")
-        return {path.stem: (path.stat().st_mtime_ns, path.stat().st_ino) for path in folder.glob("*.json")}
-
-
-def tool(env: dict[str, str], *argv: str, **options: Any) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [*TOOL, *argv], env=env, text=True, capture_output=True, timeout=600, cwd=ROOT, **options
-    )
-
-
-def image(env: dict[str, str], recipe: Path, work: Path) -> Delivery:
-    ran = tool(env, "image", str(recipe), "--work", str(work))
-    assert ran.returncode == 0, ran.stdout + ran.stderr
-    return Delivery(work, recipe, ran.stdout, env)
-
-
-def verify(delivery: Delivery, *more: str, reference: str = "") -> tuple[int, dict[str, Any]]:
-    ran = tool(delivery.env, "verify", reference or delivery.reference, "--output", "json", *more)
-    return ran.returncode, json.loads(ran.stdout)
-
-
-def codes(report: dict[str, Any]) -> set[str]:
-    return {one["code"].partition("/")[0] for one in report["findings"]}
-
-
-@pytest.fixture(scope="module")
-def env(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
-    """An environment in which an engine and the demo forge answer; what we started is ended."""
-    root = tmp_path_factory.mktemp("forge")
-    subprocess.run([ROOT / "scripts/engine", "up"], check=True, capture_output=True)
-    said = subprocess.run([ROOT / "scripts/engine", "env"], check=True, capture_output=True, text=True).stdout
-    host = re.search(r"DOCKER_HOST=(\S+)", said)
-    up = [ROOT / "scripts/demo-forge", "up", "--set", "mini", "--root", str(root)]
-    clean = {key: value for key, value in os.environ.items() if key != "TIC_FORGE_MAP"}
-    made = subprocess.run(up, check=True, capture_output=True, text=True, env=clean)
-    clean["TIC_FORGE_MAP"] = made.stdout.strip().splitlines()[-1]
-    yield clean | ({"DOCKER_HOST": host[1].strip("'\"")} if host else {})
-    subprocess.run(
-        [ROOT / "scripts/demo-forge", "down", "--root", str(root)], check=True, capture_output=True
-    )
-
-
-@pytest.fixture(scope="module")
-def delivery(env: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Delivery:
-    folder = tmp_path_factory.mktemp("delivery")
-    recipe = Path(shutil.copy(RECIPE, folder / "mini.yaml"))
-    return image(env, recipe, folder / "work")
 
 
 def test_it_prints_gate_first_then_rows_digests_and_verdict(delivery: Delivery) -> None:

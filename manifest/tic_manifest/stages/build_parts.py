@@ -83,8 +83,6 @@ def agent_and_workers(plan: Plan) -> Path:
     for path in sorted((plan.project / WORKERS).rglob("*")):
         target = tic / "workers" / path.relative_to(plan.project / WORKERS)
         folder(target) if path.is_dir() else _copy(path, target)
-    for path in sorted(root.rglob("*"), reverse=True):
-        os.utime(path, (EPOCH, EPOCH))
     return root
 
 

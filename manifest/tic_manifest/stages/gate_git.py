@@ -12,6 +12,9 @@ from tic_manifest.ports_gate import Commit, GateGit
 from tic_manifest.rules.gate_trunk import is_trunk
 from tic_manifest.stages.gate_reads import Pinned, cut
 
+MOST_COMPARED = 200
+"""Commits of a range that range-diff compares."""
+
 
 @dataclass(frozen=True)
 class Refs:
@@ -185,8 +188,27 @@ def head_facts(
             "former": bool(why),
             "former_by": why,
             "interdiff": cut(git.changed_paths(pin.head, live)),
+            "newer_fork": _newer_fork(git, pin, refs, live),
+            "range_diff": _range_diff(git, pin, refs, live),
         }
     )
+
+
+def _newer_fork(git: GateGit, pin: Pinned, refs: Refs, live: GitCommit) -> GitCommit | None:
+    trunk = refs.branch(pin.target)
+    fork = git.merge_base(trunk, live) if trunk else None
+    newer = fork is not None and fork != pin.base and git.is_ancestor(pin.base, fork)
+    return fork if newer else None
+
+
+def _range_diff(git: GateGit, pin: Pinned, refs: Refs, live: GitCommit) -> tuple[str, ...]:
+    """The certificate of a repin. Ranges beyond 200 commits are not compared: the cost is quadratic."""
+    trunk = refs.branch(pin.target) or pin.base
+    ranges = [(git.merge_base(trunk, tip), tip) for tip in (pin.head, live)]
+    if any(base is None or len(git.reachable([tip], [base])) > MOST_COMPARED for base, tip in ranges):
+        return ()
+    (old, _), (new, _) = ranges
+    return cut(git.range_diff((old or "", pin.head), (new or "", live)))
 
 
 def _equal(ours: Sequence[Commit], theirs: Sequence[Commit]) -> bool:

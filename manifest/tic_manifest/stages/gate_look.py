@@ -86,7 +86,18 @@ class Look:
     def listing(self) -> Mapping[int, Listed] | Unknown:
         """Every open pull request of the repository, ours among them."""
         first = self.first
-        return known(lambda: open_pulls(self.world.forge, first.pin))
+        rows = known(lambda: open_pulls(self.world.forge, first.pin))
+        if isinstance(rows, Unknown) or first.pull is None or first.pull.state != "open":
+            return rows
+        if first.pin.number not in rows:
+            # two answers disagree; who knows what else the list lacks (1.2, rule 6)
+            return Unknown(
+                code="LISTING_UNSTABLE",
+                what="the list of open pull requests lacks this one, which is open",
+                actual=f"{len(rows)} listed, #{first.pin.number} not among them",
+                remedy="run the gate again",
+            )
+        return rows
 
     def around(
         self,

@@ -19,6 +19,8 @@ class Certificate:
     old: str
     new: str
     base: str
+    new_base: str
+    range_diff: tuple[str, ...]
 
     @property
     def command(self) -> str:
@@ -37,25 +39,36 @@ def _certificate(pull: PullRequestFacts) -> list[Certificate]:
         return []
     records = {one for one in (seen.ref, seen.forge, seen.branch, seen.listed) if one}
     return [
-        Certificate(pull.name, pull.pinned_head, new, pull.pinned_base)
+        Certificate(
+            pull.name,
+            pull.pinned_head,
+            new,
+            pull.pinned_base,
+            seen.newer_fork or pull.pinned_base,
+            seen.range_diff,
+        )
         for new in records
         if len(records) == 1
     ]
 
 
 def repinned(raw: bytes, where: str, moved: Sequence[Certificate]) -> bytes:
-    """The recipe's own text with the new heads; nothing else of it changes. Raises PersonError RECIPE."""
+    """The recipe's own text with the new heads, and bases where a head forks from a newer trunk commit.
+
+    Nothing else of it changes. Raises PersonError RECIPE.
+    """
     located = load_yaml(raw, where)
     lines = raw.decode("utf-8").split("\n")
     for one in moved:
-        at = located.line(("pull_requests", one.name, "head")) - 1
-        if lines[at].count(one.old) != 1:
-            raise PersonError(
-                "RECIPE",
-                f"pull_requests.{one.name}.head does not stand on a line of its own",
-                where=f"{where}:{at + 1}",
-            )
-        lines[at] = lines[at].replace(one.old, one.new)
+        for key, old, new in (("head", one.old, one.new), ("base", one.base, one.new_base)):
+            at = located.line(("pull_requests", one.name, key)) - 1
+            if lines[at].count(old) != 1:
+                raise PersonError(
+                    "RECIPE",
+                    f"pull_requests.{one.name}.{key} does not stand on a line of its own",
+                    where=f"{where}:{at + 1}",
+                )
+            lines[at] = lines[at].replace(old, new)
     return "\n".join(lines).encode("utf-8")
 
 
@@ -67,7 +80,12 @@ def with_certificates(judged: Report, moved: Sequence[Certificate]) -> Report:
             one.name,
             expected=one.old,
             actual=one.new,
-            evidence={"oids": [one.old, one.new], "commands": [one.command], "range_diff": "="},
+            evidence={
+                "oids": [one.old, one.new],
+                "base": [one.base, one.new_base],
+                "commands": [one.command],
+                "range_diff": list(one.range_diff),
+            },
         )
         for one in moved
     ]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from tic_manifest.model.receipt import ProbeBody, Receipt, WorkerRun
 from tic_manifest.model.recipe import Worker
-from tic_manifest.stages.workers import Bench, Subject, emulated, in_order, kept, run_worker
+from tic_manifest.stages.workers import Bench, Subject, as_child, emulated, in_order, kept, run_worker
 
 AGENT = "/opt/tic/probe_agent.py"
 OBSERVATION = "probe.json"
@@ -36,7 +36,7 @@ def probe(subject: Subject, bench: Bench, earlier: Receipt | None) -> Receipt:
 
 def _run(name: str, subject: Subject, bench: Bench) -> WorkerRun:
     if subject.lock.recipe.workers[name].stage == "input":
-        return run_worker(name, subject, bench, lambda worker: worker.command)
+        return run_worker(name, subject, bench, as_child)
     return run_worker(name, subject, bench, under_agent, needs_file=OBSERVATION)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tic_manifest.errors import RefusedError
 from tic_manifest.model.receipt import BuildBody, Receipt, ValidateBody
-from tic_manifest.stages.workers import Bench, Subject, emulated, in_order, kept, run_worker
+from tic_manifest.stages.workers import Bench, Subject, as_child, emulated, in_order, kept, run_worker
 
 RECORD = "record.json"
 
@@ -46,7 +46,7 @@ def validate(subject: Subject, bench: Bench, build: Receipt, earlier: Receipt | 
     started, host = bench.clock.now(), bench.engine.host()
     away = emulated(subject, host)
     runs = [] if away else [
-        run_worker(name, subject, bench, lambda worker: worker.command, needs_file=RECORD) for name in names
+        run_worker(name, subject, bench, as_child, needs_file=RECORD) for name in names
     ]  # fmt: skip
     return Receipt(
         schema_="tic/receipt/v1",

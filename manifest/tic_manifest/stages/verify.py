@@ -97,7 +97,9 @@ class _Verification:
         return self._report(report("verify", checks, [*findings, *notes], subjects=self._labels()))
 
     def _row(self, check_id: str, found: Sequence[Finding], subject: str = "") -> None:
-        self._checks.append(check_of(check_id, found, subject=subject))
+        check = check_of(check_id, found, subject=subject)
+        codes = sorted({one.code for one in found if not one.note and one.status is check.status})
+        self._checks.append(check.model_copy(update={"reason": f"see {', '.join(codes)}" if codes else ""}))
         self._findings += found
 
     def _subjects(self) -> list[Digest]:

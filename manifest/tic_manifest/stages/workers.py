@@ -14,6 +14,11 @@ from tic_manifest.model.recipe import Worker
 from tic_manifest.ports import Clock, Container, Ended, Engine, Progress, Runs
 
 SIGNAL_BASE = 128
+LAUNCH = (
+    "import subprocess, sys; code = subprocess.run(sys.argv[1:]).returncode; "
+    "sys.exit(code if code >= 0 else 128 - code)"
+)
+"""Runs a worker as a child: signals do not end a container's first process as they end others."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,6 +61,11 @@ def run_worker(name: str, subject: Subject, bench: Bench, wrap: Wrap, *, needs_f
     if not (needs_file in names if needs_file else names and run.exit_code == 0):
         raise _died(run, needs_file or "exit code 0 and at least one file")
     return run
+
+
+def as_child(worker: Worker) -> Sequence[str]:
+    """The worker's command below a launcher, so that it ends as it would anywhere else."""
+    return ("/usr/bin/python3", "-I", "-c", LAUNCH, *worker.command)
 
 
 def in_order(subject: Subject, *stages: str) -> list[str]:
