@@ -71,6 +71,11 @@ class GateGit(SourceGit, Protocol):
     def net_patch(self, base: GitCommit, head: GitCommit) -> str:
         """The stable patch id of the whole difference, "" where there is none."""
 
+    def range_diff(
+        self, old: tuple[GitCommit, GitCommit], new: tuple[GitCommit, GitCommit]
+    ) -> tuple[str, ...]:
+        """`git range-diff` of two (base, tip) ranges without patches, a line for each commit, ids whole."""
+
     def replay(self, base: GitCommit, oids: Sequence[GitCommit]) -> Merged:
         """Cherry-pick commits, oldest first, onto base in memory; stops at the first conflict."""
 

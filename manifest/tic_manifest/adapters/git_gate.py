@@ -99,6 +99,14 @@ class GateMirror(GitMirror):
             raise objects_missing("git could not compare two commits", ran.err)
         return ran.out.decode("ascii").partition(" ")[0]
 
+    def range_diff(
+        self, old: tuple[GitCommit, GitCommit], new: tuple[GitCommit, GitCommit]
+    ) -> tuple[str, ...]:
+        """Which commit became which: `=` equal, `!` changed, `<` gone, `>` new (git range-diff)."""
+        argv = ["-c", "core.abbrev=40", "range-diff", "--no-color", "--no-patch"]
+        out = self.run([*argv, f"{old[0]}..{old[1]}", f"{new[0]}..{new[1]}"]).out
+        return tuple(out.decode("utf-8", "replace").splitlines())
+
     def merge_driven(self, base: GitCommit, head: GitCommit) -> tuple[str, ...] | None:
         """Merge again with the built-in drivers that the base's `.gitattributes` ask for."""
         lines = attribute_lines(self.runner, self.path, base, ("merge", "binary", "[attr]"))

@@ -87,6 +87,8 @@ def command(
         worktrees=_worktrees(worktrees, recipe),
     )
     names = (only,) if only else ()
+    if repin_equal and is_lock(wiring.read_person_file(path)):
+        raise PersonError("USAGE", "--repin-equal updates a recipe, and this is a lock", where=str(path))
     if repin_equal:
         return judging(ctx, "gate", outputs, lambda: _repin(ctx, path, recipe, names, source, work_dir))
     return judging(ctx, "gate", outputs, lambda: _judged(ctx, recipe, names, source, work_dir).report)
@@ -116,9 +118,14 @@ def keep_gate(session: Session, gated: Gated) -> None:
 def read_target(path: Path) -> Recipe:
     """The recipe of a file, or the one that a lock carries."""
     raw = wiring.read_person_file(path)
-    if raw.lstrip()[:1] == b"{" and b'"schema":"tic/lock/' in raw:
+    if is_lock(raw):
         return read_lock(raw, str(path)).recipe
     return read_recipe(raw, str(path))
+
+
+def is_lock(raw: bytes) -> bool:
+    """Whether a file is a lock; a recipe can be JSON too."""
+    return raw.lstrip()[:1] == b"{" and b'"schema":"tic/lock/' in raw
 
 
 def _judged(

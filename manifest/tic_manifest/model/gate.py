@@ -176,6 +176,10 @@ class HeadFacts(Value):
     former_by: Word = ""
     equal: bool = False
     """Whether every own commit has its equal in the live head: patch, author and message, in order."""
+    newer_fork: GitCommit | None = None
+    """Where the live head forks from the trunk, if that is newer than the pinned base."""
+    range_diff: Annotated[tuple[Word, ...], Field(max_length=MAX_LISTED)] = ()
+    """`git range-diff` of the pinned and the live range, a line for each commit, ids whole."""
     added: Commits = ()
     added_count: Count = 0
     interdiff: Paths = ()

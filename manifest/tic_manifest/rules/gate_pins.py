@@ -80,6 +80,7 @@ def _head_moved(facts: PullRequestFacts, seen: HeadFacts, kind: str, live: str) 
             "added": list(seen.added),
             "added_count": seen.added_count,
             "paths": list(seen.interdiff),
+            "range_diff": list(seen.range_diff),
             "former_by": seen.former_by,
             "commands": [f"git range-diff {facts.pinned_base} {facts.pinned_head} {live}"],
         },
