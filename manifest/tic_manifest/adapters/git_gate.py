@@ -118,12 +118,10 @@ class GateMirror(GitMirror):
     def replay(self, base: GitCommit, oids: Sequence[GitCommit]) -> Merge:
         """Cherry-pick by merge-tree: a stand-in commit has the tree so far and the picked commit's parent."""
         merged = Merge(self.tree_of(base), ())
-        with scratch_repository(self.runner, self.path, []) as scratch:
-            work = GateMirror(self.runner, scratch, self.remote)
-            for oid in oids:
-                parents = work.parents(oid)
-                if len(parents) == 1 and not merged.conflicts:
-                    merged = work.merge(work.stand_in(merged.tree, parents[0]), oid)
+        for oid in oids:
+            parents = self.parents(oid)
+            if len(parents) == 1 and not merged.conflicts:
+                merged = self.merge(self.stand_in(merged.tree, parents[0]), oid)
         return merged
 
     def stand_in(self, tree: GitTree, parent: GitCommit) -> GitCommit:

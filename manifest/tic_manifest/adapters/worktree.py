@@ -182,7 +182,8 @@ class _Scratch:
         return sorted(path for path in {*tree, *index} if tree.get(path) != index.get(path))
 
     def _changed(self, index: Entries, hidden: set[bytes]) -> tuple[list[bytes], list[bytes]]:
-        changed, modes = [], []
+        changed: list[bytes] = []
+        modes: list[bytes] = []
         root = os.fsencode(self._place.files)
         for path, (mode, oid) in index.items():
             if mode in {GITLINK, "unmerged"} or path in hidden:
