@@ -132,7 +132,7 @@ class GitHubForge:
 
     def answers(self) -> Digest:
         """Digest of status and body of every answer so far, in the order they came."""
-        return "sha256:" + self._heard.hexdigest()
+        return str("sha256:" + self._heard.hexdigest())
 
     # one answer
 
