@@ -7,7 +7,7 @@ import hashlib
 import io
 import json
 import tarfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -94,13 +94,17 @@ class Layout:
         return self.blob(edit(compact(data)), MANIFEST)
 
     def image(
-        self, encoding: str = "gzip", *, architecture: str = "amd64", edit: Edit = bytes, **config: Any
+        self,
+        encoding: str = "gzip",
+        *,
+        architecture: str = "amd64",
+        edit: Edit = bytes,
+        files: Sequence[Mapping[str, bytes]] = (),
+        **config: Any,
     ) -> dict[str, Any]:
-        """A platform manifest of two layers, with its platform."""
-        made = [
-            self.layer({f"usr/lib/{name}-{architecture}": name.encode() * 5000}, encoding)
-            for name in ("one", "two")
-        ]
+        """A platform manifest of two layers, or of layers with the files given, and its platform."""
+        plain = [{f"usr/lib/{name}-{architecture}": name.encode() * 5000} for name in ("one", "two")]
+        made = [self.layer(one, encoding) for one in files or plain]
         said = self.config([diff_id for _, diff_id in made], architecture=architecture, **config)
         descriptor = self.manifest(said, [layer for layer, _ in made], edit)
         return {**descriptor, "platform": {"os": "linux", "architecture": architecture}}

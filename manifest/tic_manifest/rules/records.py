@@ -29,22 +29,29 @@ class RecordRow:
 
 
 def check_records(tree: EffectiveTree, subject: str) -> list[Finding]:
-    """Every hashed row of every RECORD, then files of code that no RECORD names."""
+    """Every hashed row of every RECORD, then files of code that no RECORD names.
+
+    A RECORD that another distribution's RECORD names is part of a vendored copy, not of an installation
+    (setuptools carries some): its own rows say where the copy once was installed.
+    """
     found: list[Finding] = []
     owned: set[str] = set()
-    sites: set[str] = set()
-    for place, raw in sorted(tree.records.items()):
-        site = posixpath.dirname(posixpath.dirname(place))
-        sites.add(site)
-        rows, problem = read_record(raw, site)
+    read = {place: read_record(raw, _site(place)) for place, raw in sorted(tree.records.items())}
+    vendored = {row.path for place, (rows, _) in read.items() for row in rows if _site(row.path) != _site(place)}
+    installed = {place: rows for place, rows in read.items() if place not in vendored}
+    for place, (rows, problem) in installed.items():
         if problem:
             found.append(_malformed(place, problem))
         for row in rows:
             path = resolve(tree, row.path) or row.path
             owned.add(path)
             found += _check_row(tree, row, path, posixpath.dirname(place))
-    found += _unowned(tree, owned, sites)
+    found += _unowned(tree, owned, {_site(place) for place in installed})
     return _bounded(found, subject)
+
+
+def _site(place: str) -> str:
+    return posixpath.dirname(posixpath.dirname(place))
 
 
 def read_record(raw: bytes, site: str) -> tuple[list[RecordRow], str]:

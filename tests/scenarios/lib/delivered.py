@@ -5,10 +5,12 @@ Run as the library of a `make`: it works in the current folder and writes `vars.
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import json
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -58,10 +60,13 @@ class Delivered:
         env: tuple[str, ...] = ("PATH=/usr/bin",),
         edit: Edit = bytes,
         encoding: str = "gzip",
+        files: Sequence[Mapping[str, bytes]] = (),
     ) -> dict[str, Any]:
         """A platform manifest that bears the lock's label."""
         labels = {"org.tic-manifest.lock": self.lock.digest}
-        return self.layout.image(encoding, architecture=architecture, env=env, edit=edit, labels=labels)
+        return self.layout.image(
+            encoding, architecture=architecture, env=env, edit=edit, labels=labels, files=files
+        )
 
     def add(self, architecture: str) -> dict[str, Any]:
         """Another platform of the image index."""
@@ -141,6 +146,22 @@ class Delivered:
             "fallback": self.image["digest"].replace(":", "-"),
         }  # fmt: skip
         Path("vars.json").write_text(json.dumps(told | more))
+
+
+SITE = "opt/venv/lib/python3.11/site-packages"
+
+
+def wheel(files: Mapping[str, bytes], name: str = "alpha") -> dict[str, bytes]:
+    """The files of an installed distribution, with its RECORD, by path from the root."""
+    info = f"{name}-1.dist-info"
+    rows = [_row(path, data) for path, data in files.items()]
+    record = "\n".join([*rows, f"{info}/RECORD,,", ""]).encode()
+    return {f"{SITE}/{path}": data for path, data in files.items()} | {f"{SITE}/{info}/RECORD": record}
+
+
+def _row(path: str, data: bytes) -> str:
+    text = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
+    return f"{path},sha256={text},{len(data)}"
 
 
 def new_key() -> tuple[bytes, bytes]:

@@ -154,6 +154,16 @@ def test_code_that_no_record_names_is_unowned_and_data_is_not() -> None:
     ]  # fmt: skip
 
 
+def test_the_record_of_a_vendored_copy_is_data_of_the_distribution_that_carries_it() -> None:
+    inner = row("old/place.py", b"x").encode() + b"\n"
+    place = f"{SITE}/alpha/_vendor/beta-1.dist-info/RECORD"
+    carried = RECORD + (row("alpha/_vendor/beta-1.dist-info/RECORD", inner) + "\n").encode()
+    adds = [*INSTALLED[:3], add(f"{INFO}/RECORD", carried), add(place, inner)]
+    assert findings(adds) == []
+    [found] = findings(adds, [add(place, b"changed")])
+    assert (found.code, found.subject) == ("RECORD_HASH", place)
+
+
 def test_links_and_hard_links_are_followed() -> None:
     moved = [
         folder("opt/venv/lib"), link("opt/venv/lib64", "lib"), add("store/init", FILES["alpha/__init__.py"]),
