@@ -21,6 +21,11 @@ from tic_manifest.errors import RefusedError, UnavailableError
 from tic_manifest.model.base import GitCommit, GitTree
 from tic_manifest.model.lock import Submodule
 
+LASTING = {"diff-tree", "merge-base", "rev-list"}
+"""Commands whose answer follows from the objects that it names, so that it is asked for once."""
+
+KEPT_BYTES = 1 << 16
+
 _OID = re.compile(r"^[0-9a-f]{40}$")
 _NAME = re.compile(r"^[a-z0-9][a-z0-9_.-]{0,127}$")
 
@@ -40,6 +45,8 @@ class GitMirror:
         self.runner = runner
         self.path = path
         self.remote = remote
+        self._here: set[GitCommit] = set()
+        self._asked: dict[tuple[tuple[str, ...], bytes | None], Ran] = {}
 
     # what the server says
 
@@ -63,6 +70,8 @@ class GitMirror:
             if error.code == "SHALLOW":
                 # commits without their parents came in; the next run must not take them for history
                 shutil.rmtree(self.path, ignore_errors=True)
+                self._here.clear()
+                self._asked.clear()
             raise
 
     def remote_refs(self, patterns: Sequence[str]) -> dict[str, GitCommit]:
@@ -74,18 +83,20 @@ class GitMirror:
 
     def has_commit(self, commit: GitCommit) -> bool:
         """Whether the commit is present (its tree and blobs may still be elsewhere in a partial clone)."""
-        return self.path.is_dir() and self._kind(commit) == "commit"
+        return not self.missing([commit])
 
     def missing(self, commits: Sequence[GitCommit]) -> list[GitCommit]:
         """Those commits that are not here, each once, in order; one process for all."""
-        wanted = list(dict.fromkeys(_oid(one) for one in commits))
+        wanted = [one for one in dict.fromkeys(_oid(one) for one in commits) if one not in self._here]
         if not wanted:
             return []
         asked = "".join(f"{one}\n" for one in wanted).encode("ascii")
         rows = self.run(["cat-file", "--batch-check=%(objecttype)"], stdin=asked).out.splitlines()
         if len(rows) != len(wanted):
             raise objects_missing("git did not say which commits are here")
-        return [one for one, row in zip(wanted, rows, strict=True) if row != b"commit"]
+        absent = [one for one, row in zip(wanted, rows, strict=True) if row != b"commit"]
+        self._here |= set(wanted) - set(absent)
+        return absent
 
     def tree_of(self, commit: GitCommit) -> GitTree:
         """The tree of a commit. Raises UnavailableError OBJECTS_MISSING."""
@@ -174,9 +185,12 @@ class GitMirror:
     def run(self, argv: Sequence[str], *, stdin: bytes | None = None, answers: Sequence[int] = (0,)) -> Ran:
         """Run git; a status that is no answer raises UnavailableError OBJECTS_MISSING."""
         self._ready()
-        ran = self.runner.run(argv, repo=self.path, stdin=stdin)
+        key = (tuple(argv), stdin)
+        ran = self._asked.get(key) or self.runner.run(argv, repo=self.path, stdin=stdin)
         if ran.status not in answers:
             raise objects_missing(f"git {argv[0]} could not tell (status {ran.status})", ran.err)
+        if argv[0] in LASTING and len(ran.out) <= KEPT_BYTES:
+            self._asked[key] = ran
         return ran
 
     def text(self, argv: Sequence[str]) -> str:

@@ -81,6 +81,7 @@ class GitRunner:
         found = re.search(r"(\d+)\.(\d+)(?:\.\d+)*", text)
         if not found or (int(found[1]), int(found[2])) < MINIMUM:
             raise _missing(f"git {found[0] if found else 'of unknown version'}")
+        self._checked = True
         return found[0]
 
     def run(
@@ -132,7 +133,6 @@ class GitRunner:
     def _check_version(self) -> None:
         if not self._checked:
             self.version()
-            self._checked = True
 
     def _execute(
         self,

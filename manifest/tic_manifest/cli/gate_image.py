@@ -14,7 +14,7 @@ from tic_manifest.formats.reference import mutable, parse_reference, require_dig
 from tic_manifest.model.verdict import Report
 from tic_manifest.rules.gate import judge_delivered
 from tic_manifest.stages.gate import gather, pinned, policy_of
-from tic_manifest.stages.gate_audit import lock_of
+from tic_manifest.stages.gate_delivered import lock_of
 
 
 def audit(

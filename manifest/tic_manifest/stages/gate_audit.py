@@ -4,24 +4,11 @@ from __future__ import annotations
 
 from typing import Literal
 
-from tic_manifest.model.base import Digest, GitCommit
+from tic_manifest.model.base import GitCommit
 from tic_manifest.model.gate import AuditFacts, ForgePull
-from tic_manifest.ports import ImageSource
 from tic_manifest.ports_gate import GateGit
-from tic_manifest.stages.attached import EvidenceFiles, head_statement
 from tic_manifest.stages.gate_git import Refs
 from tic_manifest.stages.gate_reads import Pinned, cut
-from tic_manifest.stages.verify_image import read_image
-
-
-def lock_of(source: ImageSource, digest: Digest) -> bytes | None:
-    """The lock that an image's delivery manifest carries; None where there is no single one."""
-    platforms = [one.platform_digest for one in read_image(source, digest).images] or [digest]
-    for platform in platforms:
-        statement = head_statement(source, platform)
-        if statement is not None:
-            return EvidenceFiles(source, statement.value).get("lock.json")
-    return None
 
 
 def audit_facts(git: GateGit, pin: Pinned, refs: Refs, pull: ForgePull) -> AuditFacts:
