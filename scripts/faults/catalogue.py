@@ -233,4 +233,15 @@ FAULTS = (
         ),
         ("X-502-list", "S41-reset", "S39"),
     ),
+    Fault(
+        "a list that lacks the pull request itself believed [F35]",
+        (
+            Edit(
+                "stages/gate_look.py",
+                "        if first.pin.number not in rows:\n",
+                "        if first.pin.number < 0:\n",
+            ),
+        ),
+        ("X-empty-list",),
+    ),
 )
