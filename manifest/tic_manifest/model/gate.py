@@ -78,7 +78,7 @@ class ForgePull(Value):
 
 
 class Relation(Value):
-    """What we share with another open pull request, by commit id. Counts are of sets."""
+    """What we share with another open pull request, by commit id, newest first. Counts are of sets."""
 
     number: int
     shared: Commits

@@ -113,10 +113,16 @@ def _check(
         return _out_of_scope(name, pull), []
     missing = [one for one in (getattr(pull, need) for need in needs) if isinstance(one, Unknown)]
     said = rule(pull, policy) + [gate_deps.unknown(one, pull.name) for one in missing if one.code]
-    row = check_of(name, said, subject=pull.name)
+    row = _with_reason(check_of(name, said, subject=pull.name), said)
     if name == "forge_mergeable" and policy.forge_mergeable == "advisory":
         row = row.model_copy(update={"state": State.OUT_OF_SCOPE, "reason": "policy: advisory"})
     return _lowered(row, missing, pull), said
+
+
+def _with_reason(row: Check, said: list[Finding]) -> Check:
+    """A row that does not pass names its own findings."""
+    codes = dict.fromkeys(one.code for one in said if not one.note)
+    return row.model_copy(update={"reason": ", ".join(codes)}) if codes else row
 
 
 def _lowered(row: Check, missing: list[Unknown], pull: PullRequestFacts) -> Check:
@@ -136,7 +142,8 @@ def _coherent(pull: PullRequestFacts, facts: GateFacts) -> tuple[Check, list[Fin
         return _out_of_scope(SET_CHECK, pull), []
     said = gate_deps.coherent(pull, facts.pulls)
     missing = [pull.submodules] if isinstance(pull.submodules, Unknown) else []
-    return _lowered(check_of(SET_CHECK, said, subject=pull.name), missing, pull), said
+    row = _with_reason(check_of(SET_CHECK, said, subject=pull.name), said)
+    return _lowered(row, missing, pull), said
 
 
 def _out_of_scope(name: str, pull: PullRequestFacts) -> Check:

@@ -43,7 +43,7 @@ def owner(ours: int, theirs: int, linked: str | None, author: str | None) -> tup
 
 
 def _stacked(facts: PullRequestFacts, one: Relation, code: str, words: str, rule: str = "") -> Finding:
-    command = f"git rev-list {facts.pinned_head} --not {facts.pinned_base} TRUNKS"
+    command = f"git rev-list {facts.pinned_head} --not {facts.pinned_base} {facts.target}"
     return finding(
         code,
         Status.FAIL,
@@ -51,7 +51,7 @@ def _stacked(facts: PullRequestFacts, one: Relation, code: str, words: str, rule
         expected="no commit of another open pull request",
         actual=words,
         evidence={**_oids(one), "decided_by": rule or "set inclusion", "commands": [command]},
-        remedy=f"merge #{one.number} first, or: git rebase --onto {facts.target} LAST_COMMIT_OF_{one.number}",
+        remedy=f"merge #{one.number} first, or: git rebase --onto {facts.target} {one.shared[0]}",
     )
 
 

@@ -49,7 +49,7 @@ def stack_facts(git: GateGit, forge: GateForge, around: Around) -> StackFacts:
     sets = git.own_of(heads, trunks)
     mine = frozenset(own)
     relations = [
-        _relation(git, forge, around, number, mine, theirs)
+        _relation(git, forge, around, number, own, theirs)
         for number, theirs in sorted(sets.items())
         if mine & theirs
     ]
@@ -76,10 +76,11 @@ def _relation(
     forge: GateForge,
     around: Around,
     number: int,
-    mine: frozenset[GitCommit],
+    own: Sequence[GitCommit],
     theirs: frozenset[GitCommit],
 ) -> Relation:
-    shared = sorted(mine & theirs)
+    mine = frozenset(own)
+    shared = [oid for oid in own if oid in theirs]
     overlap = bool(mine - theirs) and bool(theirs - mine)
     return Relation(
         number=number,
