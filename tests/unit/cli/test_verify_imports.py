@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -80,3 +81,26 @@ def test_a_policy_of_a_person_is_read_strictly(reference: str, tmp_path: Path) -
 def test_depth_files_says_what_it_does_not_compare(reference: str) -> None:
     done = run("", "verify", "--depth", "files", reference)
     assert done.returncode == 3 and "files.sources" in done.stdout
+
+
+def test_no_network_system_call_is_made_offline(reference: str, tmp_path: Path) -> None:
+    trace = tmp_path / "trace"
+    strace = shutil.which("strace")
+    if strace is None:
+        pytest.skip("strace is not installed")
+    argv = [sys.executable, "-m", "tic_manifest", "verify", "--offline", reference]
+    done = subprocess.run(
+        [strace, "-f", "-e", "trace=network", "-o", str(trace), *argv],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if not trace.exists() or "Operation not permitted" in done.stderr:
+        pytest.skip(f"strace may not trace here: {done.stderr.strip()[:200]}")
+    assert done.returncode == 3
+    calls = [
+        line
+        for line in trace.read_text().splitlines()
+        if "(" in line and "+++" not in line and "---" not in line
+    ]
+    assert calls == []
