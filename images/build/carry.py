@@ -2,7 +2,7 @@
 
 usage: carry.py CONTEXT IMAGE
 
-A builder updates in place a context that it was sent before; then the times of folders are those of the update.
+A builder updates in place a context that it was sent before: its folders then have the times of the update.
 """
 
 from __future__ import annotations
