@@ -37,7 +37,9 @@ def check_records(tree: EffectiveTree, subject: str) -> list[Finding]:
     found: list[Finding] = []
     owned: set[str] = set()
     read = {place: read_record(raw, _site(place)) for place, raw in sorted(tree.records.items())}
-    vendored = {row.path for place, (rows, _) in read.items() for row in rows if _site(row.path) != _site(place)}
+    vendored = {
+        row.path for place, (rows, _) in read.items() for row in rows if _site(row.path) != _site(place)
+    }
     installed = {place: rows for place, rows in read.items() if place not in vendored}
     for place, (rows, problem) in installed.items():
         if problem:
