@@ -63,6 +63,8 @@ class GitHubForge:
     _phase: str = "open"
     _etags: dict[str, tuple[str, RawAnswer]] = field(default_factory=dict)
     _waited: float = 0.0
+    _gave_up: bool = False
+    """A question used up its retries: the verdict stays open, so the others are asked once."""
     _heard: Any = field(default_factory=hashlib.sha256)
 
     def repository(self, owner: str, repo: str) -> Mapping[str, Any]:
@@ -150,7 +152,10 @@ class GitHubForge:
             try:
                 return self._once(url, conditional=conditional)
             except UnavailableError as error:
-                if error.code not in _BROKEN or attempt == RETRIES:
+                if error.code not in _BROKEN:
+                    raise
+                if self._gave_up or attempt == RETRIES:
+                    self._gave_up = True
                     raise
                 self.pause(float(2**attempt))
         raise AssertionError("unreachable")
