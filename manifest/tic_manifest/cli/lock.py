@@ -14,7 +14,7 @@ from tic_manifest.cli.output import judging, output_option
 from tic_manifest.errors import UnavailableError
 from tic_manifest.formats.canonical import canonical_bytes, digest_of
 from tic_manifest.formats.lock import LoadedLock, read_lock
-from tic_manifest.formats.recipe import read_recipe
+from tic_manifest.formats.recipe import git_url, read_recipe
 from tic_manifest.model.recipe import Recipe
 from tic_manifest.stages.session import LOCK_FILE
 
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     "-o", "--out", type=click.Path(path_type=Path, dir_okay=False), help="where else the lock is written"
 )
 @click.option("--check", is_flag=True, help="say whether the lock still follows; opens no socket")
+@click.option("--offline", is_flag=True, help="make the lock from what the earlier one resolved")
+@click.option("--repin", metavar="NAME", help="first move this head to where its pull request is now")
 @wiring.work_option
 @wiring.project_option
 @output_option
@@ -39,6 +41,8 @@ def command(
     recipe: Path,
     out: Path | None,
     check: bool,
+    offline: bool,
+    repin: str | None,
     work_dir: Path,
     project: Path,
     outputs: tuple[tuple[str, str], ...],
@@ -50,8 +54,12 @@ def command(
     work = wiring.work_folder(work_dir)
     if check:
         return judging(ctx, "lock", outputs, lambda: checked(recipe, work, project, out))
+    if repin is not None and (check or offline):
+        raise click.UsageError("--repin asks the forge: it goes neither with --check nor with --offline")
     with work.writing():
-        loaded = make(ctx, recipe, work, project)
+        if repin is not None:
+            moved(recipe, repin, work)
+        loaded = make(ctx, recipe, work, project, offline=offline)
     if out is not None:
         from tic_manifest.cli.output import write_whole
 
@@ -71,18 +79,57 @@ def run_lock(ctx: click.Context, recipe: Path, work: WorkFolder, project: Path) 
     return make(ctx, recipe, work, project)
 
 
-def make(ctx: click.Context, recipe: Path, work: WorkFolder, project: Path) -> LoadedLock:
+def make(
+    ctx: click.Context, recipe: Path, work: WorkFolder, project: Path, *, offline: bool = False
+) -> LoadedLock:
     """Resolve and write the lock of the work folder."""
     from tic_manifest.stages.lock import make_lock
+    from tic_manifest.stages.lock_offline import relock
     from tic_manifest.stages.materials import read_materials
 
     wanted = _recipe(recipe)
     files = read_materials(project)
-    raw = canonical_bytes(make_lock(wanted, files, bench(ctx, wanted, work)))
+    needs = bench(ctx, wanted, work)
+    if offline:
+        made = relock(wanted, files, _earlier(work), needs.store, work.root / "store" / "git")
+    else:
+        made = make_lock(wanted, files, needs)
+    raw = canonical_bytes(made)
     loaded = read_lock(raw, LOCK_FILE)
     work.write(LOCK_FILE, raw)
     wiring.progress(ctx).say(f"lock: {digest_of(raw)}")
     return loaded
+
+
+def moved(recipe: Path, name: str, work: WorkFolder) -> None:
+    """Write the new head into the recipe, nothing else; print old, new and range-diff."""
+    from tic_manifest.cli.output import write_whole
+    from tic_manifest.render.escape import printable
+    from tic_manifest.stages.gate_repin import repinned
+    from tic_manifest.stages.repin import repin
+
+    wanted = _recipe(recipe)
+    pull = wanted.pull_requests.get(name)
+    found = repin(wanted, name, wiring.gate_git_for(work)(name, git_url(pull) if pull else ""))
+    sys.stdout.write(f"{name}: old head {found.old}\n{name}: new head {found.new}\n")
+    for line in found.range_diff:
+        sys.stdout.write(f"  {printable(line)}\n")
+    if found.new != found.old:
+        raw = wiring.read_person_file(recipe)
+        write_whole(recipe, repinned(raw, str(recipe), (found,)))
+
+
+def _earlier(work: WorkFolder) -> LoadedLock:
+    raw = work.read(LOCK_FILE)
+    if raw is None:
+        raise UnavailableError(
+            "STAGE_MISSING",
+            "there is no earlier lock to make this one from",
+            where=str(work.root),
+            expected=LOCK_FILE,
+            remedy="run tic-manifest lock RECIPE with the network first",
+        )
+    return read_lock(raw, LOCK_FILE)
 
 
 def checked(recipe: Path, work: WorkFolder, project: Path, lock: Path | None) -> Report:

@@ -17,6 +17,7 @@ from tic_manifest.errors import PersonError
 from tic_manifest.stages.session import Session
 
 if TYPE_CHECKING:
+    from tic_manifest.adapters.git_gate import GateMirror
     from tic_manifest.cli.app import Settings
     from tic_manifest.model.receipt import Host
     from tic_manifest.ports import Engine, Roots, SourceGit
@@ -88,6 +89,18 @@ def git_for(work: WorkFolder) -> Callable[[str, str], SourceGit]:
     from tic_manifest.adapters.git_run import GitRunner
 
     return GitStore(work.root / "store", GitRunner(os.environ), read_forge_map(os.environ)).mirror
+
+
+def gate_git_for(work: WorkFolder) -> Callable[[str, str], GateMirror]:
+    """As `git_for`, with the gate's questions."""
+    from tic_manifest.adapters.forge_map import read_forge_map
+    from tic_manifest.adapters.git_gate import GateMirror
+    from tic_manifest.adapters.git_remote import HttpRemote
+    from tic_manifest.adapters.git_run import GitRunner
+
+    runner, there = GitRunner(os.environ), read_forge_map(os.environ).there
+    folder = work.root / "store" / "git"
+    return lambda name, url: GateMirror(runner, folder / f"{name}.git", HttpRemote(runner, there(url), url))
 
 
 def clock() -> SystemClock:
