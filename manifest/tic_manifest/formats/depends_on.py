@@ -21,7 +21,7 @@ _PLACEHOLDER = re.compile(r"\bTODO_[A-Z0-9_]*(?:URL|LINK|PR)[A-Z0-9_]*\b")
 
 @dataclass(frozen=True, kw_only=True)
 class Declared:
-    """A target: `web` is empty for the same forge, `owner` for the same repository, `number` 0 for neither."""
+    """A target: `web` is empty for the same forge, `owner` for our repository, `number` 0 for neither."""
 
     text: str
     web: str = ""

@@ -18,9 +18,7 @@ def render(report: Report, *, color: bool = False) -> str:
     parts = [_head(report, color)]
     parts += [_finding(one, color) for one in view.problems(report)]
     if said := view.notes(report):
-        parts.append(
-            [_paint("notes", "note", color), *(f"  {_title(one)}: {_note(one)}" for one in said)]
-        )
+        parts.append([_paint("notes", "note", color), *(f"  {_title(one)}: {_note(one)}" for one in said)])
     parts.append(_checks(report))
     return "\n\n".join("\n".join(part) for part in parts) + "\n"
 
