@@ -37,7 +37,7 @@ def read_lock(raw: bytes, where: str) -> LoadedLock:
 
 
 def recipe_data(recipe: Recipe) -> dict[str, JsonValue]:
-    """The recipe as plain data, without what equals its default: a later key with a default changes nothing."""
+    """The recipe as plain data, without what equals its default: later keys with defaults change nothing."""
     return recipe.model_dump(mode="json", by_alias=True, exclude_defaults=True)
 
 

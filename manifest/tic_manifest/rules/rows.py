@@ -113,12 +113,10 @@ def _mounts(dossier: Dossier) -> tuple[str, ...]:
 
 def _recipe(dossier: Dossier, cells: Mapping[str, Cell]) -> RecipeRow:
     recipe, approval = dossier.lock.recipe, dossier.approval
-    checklist = canonical_bytes(checklist_data(recipe))
+    checklist, script = canonical_bytes(checklist_data(recipe)), canonical_bytes(recipe_data(recipe))
     topology = ", ".join(f"{name}: {worker.role}" for name, worker in sorted(recipe.workers.items()))
     return RecipeRow(
-        script=Artifact(
-            name="recipe", digest=dossier.lock.lock.recipe_digest, size=len(canonical_bytes(recipe_data(recipe)))
-        ),
+        script=Artifact(name="recipe", digest=dossier.lock.lock.recipe_digest, size=len(script)),
         resolved=Artifact(
             name="resolved configuration", digest=resolved_digest(dossier.lock), size=len(dossier.lock.raw)
         ),
