@@ -63,6 +63,13 @@ class Buildx:
             made.rename(request.destination)
 
     def _docker(self) -> Any:
+        """The client; python-on-whales would fetch a program where there is none: asked first."""
+        if shutil.which("docker") is None:
+            raise UnavailableError(
+                "ENGINE_MISSING",
+                "the program docker is not here: builds are started with its buildx",
+                remedy="run scripts/engine up, or install docker's command line and buildx",
+            )
         from python_on_whales import DockerClient
 
         return DockerClient(host=self._host)
