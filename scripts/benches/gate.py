@@ -98,9 +98,9 @@ def generate(repo: Path, pulls: int, commits: int) -> dict[int, str]:
         stacked = number > OURS + 1 and rnd.random() < 0.1
         mark = heads[rnd.randint(1, number - 1)] if stacked else trunk[-rnd.randint(1, min(3000, len(trunk)))]
         for part in range(rnd.randint(1, 5)):
-            mark = stream.commit(
-                f"refs/pull/{number}/head", mark, f"p{number}/{part}.txt", f"{number}-{part}"
-            )
+            # the first commit of every fifth one changes the same file, so that patches must be compared
+            path = f"hot/{number % 5}.txt" if part == 0 else f"p{number}/{part}.txt"
+            mark = stream.commit(f"refs/pull/{number}/head", mark, path, f"{number}-{part}")
         heads[number] = mark
     marks = stream.write(repo)
     found = {number: marks[mark] for number, mark in heads.items()}
