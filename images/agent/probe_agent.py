@@ -17,6 +17,7 @@ import array
 import ast
 import base64
 import binascii
+import contextlib
 import csv
 import ctypes
 import fcntl
@@ -39,6 +40,7 @@ import time
 import types
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
+from importlib.util import MAGIC_NUMBER
 from typing import Any, Callable, Deque, Dict, Iterable, Iterator, List, NamedTuple, Optional, Set, Tuple
 
 AGENT_MODULES = tuple(sorted(set(sys.modules) - MODULES_BEFORE))
@@ -260,6 +262,86 @@ def _step(root: str, parts: List[str], done: List[str]) -> bool:
         del done[:]
     parts.extend([part for part in target.split("/") if part][::-1])
     return True
+
+
+# --- bytecode ---
+# Is the byte code that the interpreter took for a module that of its source? Compiled, never executed.
+#
+# Reading foreign byte code can crash an interpreter, so a child of ours does it, within a time limit.
+
+SECONDS = 30.0
+CHECK = r"""
+import json, marshal, sys
+def same(a, b):
+    if type(a) is not type(b):
+        return False
+    if isinstance(a, tuple):
+        return len(a) == len(b) and all(map(same, a, b))
+    if isinstance(a, frozenset):
+        return a == b
+    if hasattr(a, "co_code"):
+        names = "code names varnames freevars cellvars flags argcount".split()
+        equal = all(getattr(a, "co_" + n) == getattr(b, "co_" + n) for n in names)
+        return equal and same(a.co_consts, b.co_consts)
+    return repr(a) == repr(b)
+for line in sys.stdin:
+    number, source, compiled, path = json.loads(line)
+    try:
+        with open(source, "rb") as s, open(compiled, "rb") as c:
+            wanted = compile(s.read(16 << 20), path, "exec", dont_inherit=True, optimize=0)
+            found = marshal.loads(c.read(64 << 20)[16:])
+        print(json.dumps([number, "same" if same(wanted, found) else "differs"]), flush=True)
+    except Exception:
+        pass
+"""
+
+
+def taken(root: str, module: Json) -> Optional[List[str]]:
+    """[source, byte code, path] where the interpreter takes the byte code for the source as it is now."""
+    path, cached = module.get("file"), module.get("cached")
+    if (
+        not isinstance(path, str)
+        or not isinstance(cached, str)
+        or not path.endswith(".py")
+        or ".opt-" in cached
+    ):
+        return None
+    source, compiled = root + path, root + cached
+    with open(compiled, "rb") as stream:
+        head = stream.read(16)
+    if len(head) != 16 or head[:4] != MAGIC_NUMBER:
+        return None
+    flags, moment, size = struct.unpack("<III", head[4:])
+    s = os.stat(source)
+    checked = flags & 3 == 3 or (flags == 0 and (moment, size) != (int(s.st_mtime) & 0xFFFFFFFF, s.st_size))
+    return None if checked else [source, compiled, path]
+
+
+def compare_bytecode(root: str, modules: List[Json], notes: List[str]) -> None:
+    """`code` of each module whose byte code was taken: same, differs. A child that fails is a note."""
+    work: Dict[int, Any] = {n: attempt(taken, root, m) for n, m in enumerate(modules)}
+    lines = [json.dumps([n, *w]) for n, w in work.items() if isinstance(w, list)]
+    if not lines:
+        return
+    argv = [sys.executable, "-I", "-S", "-W", "ignore", "-c", CHECK]
+    try:
+        done = subprocess.run(
+            argv, input="\n".join(lines).encode(), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+            timeout=SECONDS, check=False,
+        )  # fmt: skip
+        if done.returncode:
+            notes.append("byte code: the check ended with %d" % done.returncode)
+        output = done.stdout
+    except subprocess.TimeoutExpired as error:
+        notes.append("byte code: not all of it was compared in %d s" % SECONDS)
+        output = error.stdout or b""
+    except OSError as error:
+        notes.append("byte code: " + failure(error))
+        return
+    for line in output.splitlines():
+        answer = attempt(json.loads, line)
+        if isinstance(answer, list):
+            modules[answer[0]]["code"] = answer[1]
 
 
 # --- import_causes ---
@@ -1356,6 +1438,52 @@ def parse_status(raw: bytes) -> Dict[Tuple[str, str], Json]:
     return found
 
 
+# --- places ---
+# Other places where the search path holds a module of the same name, and archives that modules come from.
+
+def add_rivals(root: str, view: Json) -> None:
+    """`also` of every top-level module, and of every module in a namespace package: files of equal name."""
+    disk = Disk(root, view)
+    files = {m["name"]: m.get("file") for m in view["modules"]}
+    for module in view["modules"]:
+        name, file = module["name"], module.get("file")
+        above = name.split(".")[:-1]
+        bare = all(files.get(".".join(above[: i + 1]), "") is None for i in range(len(above)))
+        if bare and name != "__main__" and isinstance(file, str) and file.startswith("/"):
+            also = rivals(disk, root, name, file)
+            if also:
+                module["also"] = also
+
+
+def rivals(disk: Disk, root: str, name: str, file: str) -> List[str]:
+    """Files by which other entries of the search path answer to a name."""
+    folder, _, last = name.replace(".", "/").rpartition("/")
+    own = os.path.realpath(root + file)
+    found: Dict[str, str] = {}
+    for entry in disk.path:
+        place = entry.rstrip("/") + ("/" + folder if folder else "")
+        names = disk.names(place)
+        if last in names and "__init__.py" in disk.names(place + "/" + last):
+            path: Optional[str] = "%s/%s/__init__.py" % (place, last)
+        else:
+            path = next((place + "/" + last + s for s in [*disk.suffixes, ".py"] if last + s in names), None)
+        if path is not None and os.path.realpath(root + path) != own:
+            found.setdefault(os.path.realpath(root + path), clean(path))
+    return list(found.values())[:8]
+
+
+def archive_of(root: str, path: str) -> Optional[str]:
+    """The regular file that a path which is not there lies in, as `x.zip/module.py` does, or None."""
+    while path.count("/") > 1:
+        path = path.rpartition("/")[0]
+        try:
+            mode = os.stat(root + path).st_mode
+        except OSError:
+            continue
+        return path if stat.S_ISREG(mode) else None
+    return None
+
+
 # --- disk ---
 # After the processes were seen: who owns what they loaded, read from the disk of their root.
 
@@ -1403,6 +1531,7 @@ class Analysis:
         owners.read_debian()
         self.own_files(owners)
         self.own_modules(owners)
+        self.code()
         report["pth"] = [dict(row, owners=self.owned(owners, row["path"], row.get("sha256"))) for row in pth]
         rows = [dict(c, owners=self.owned(owners, self.canon(c["path"]), c.get("sha256"))) for c in compilers]
         report["jit"]["compilers"] = rows
@@ -1480,7 +1609,7 @@ class Analysis:
         for module in self.modules():
             for path in (module.get("file"), module.get("origin")):
                 if path and path.startswith("/"):
-                    found.add(self.canon(path))
+                    found.update((self.canon(path), archive_of(self.root, path) or self.canon(path)))
         return found | {row["path"] for row in pth} | {self.canon(row["path"]) for row in compilers}
 
     def owned(self, owners: Owners, path: str, sha256: Any) -> List[Json]:
@@ -1533,6 +1662,24 @@ class Analysis:
             module["on_disk"] = isinstance(digest, str)
             module["sha256"] = digest if module["on_disk"] else None
             module["owners"] = self.owned(owners, real, digest)
+            archive = None if module["on_disk"] else archive_of(self.root, real)
+            if archive is not None:
+                digest = attempt(digest_path, self.root + archive)
+                module.update(archive=archive, sha256=digest if isinstance(digest, str) else None)
+                module["owners"] = self.owned(owners, archive, digest)
+
+    def code(self) -> None:
+        """Rivals of modules; byte code against source, in a run only where no package ships the source so."""
+        for view in self.report["inside"]:
+            if view["modules"]:
+                attempt(add_rivals, self.root, view)
+        whole = self.report["mode"] == "snapshot"
+        rows = [
+            m
+            for m in self.modules()
+            if whole or not any(o.get("record") == "match" for o in m.get("owners", []))
+        ]
+        attempt(compare_bytecode, self.root, [m for m in rows if m.get("on_disk")], self.report["notes"])
 
     def mounts(self) -> List[Json]:
         """Mounts of the processes with the code that each covers: shipped by a package, or by nobody."""
@@ -2523,6 +2670,382 @@ class Observer:
         return result
 
 
+# --- ledger ---
+# What the dynamic linker of this process knows: objects now, and how many it ever added and removed.
+
+def link_map() -> Json:
+    """Objects, `adds` and `subs` of dl_iterate_phdr; subs > 0 means code that is gone, maybe unseen."""
+    import ctypes
+
+    class Info(ctypes.Structure):
+        _fields_ = [
+            ("addr", ctypes.c_void_p),
+            ("name", ctypes.c_char_p),
+            ("phdr", ctypes.c_void_p),
+            ("phnum", ctypes.c_uint16),
+            ("adds", ctypes.c_ulonglong),
+            ("subs", ctypes.c_ulonglong),
+        ]
+
+    names: List[str] = []
+    counters = {"adds": 0, "subs": 0}
+
+    def visit(info: Any, size: int, _: Any) -> int:
+        names.append(text(info.contents.name or b""))
+        if size >= ctypes.sizeof(Info):
+            counters.update(adds=info.contents.adds, subs=info.contents.subs)
+        return 0
+
+    callback = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(Info), ctypes.c_size_t, ctypes.c_void_p)(visit)
+    ctypes.CDLL(None).dl_iterate_phdr(callback, None)
+    return {
+        "objects": names[:10_000],
+        "count": len(names),
+        "adds": counters["adds"],
+        "subs": counters["subs"],
+    }
+
+
+# --- memory ---
+# Words and symbols in the memory of a running process, read only: nothing stops, nothing changes.
+
+MAX_SYMBOLS = 4 << 20
+
+
+class Memory:
+    """/proc/PID/mem. Every read is whole or an OSError. Close it."""
+
+    def __init__(self, pid: int) -> None:
+        self._fd = os.open("/proc/%d/mem" % pid, os.O_RDONLY | os.O_CLOEXEC)
+
+    def close(self) -> None:
+        """Give the descriptor back."""
+        os.close(self._fd)
+
+    def read(self, address: int, size: int) -> bytes:
+        """`size` bytes at `address`."""
+        if not 0 < address < 1 << 56:
+            raise OSError("no address: %#x" % address)
+        data = os.pread(self._fd, size, address)
+        if len(data) != size:
+            raise OSError("%d of %d bytes at %#x" % (len(data), size, address))
+        return data
+
+    def word(self, address: int) -> int:
+        """One unsigned 64-bit word."""
+        return int(struct.unpack("<Q", self.read(address, 8))[0])
+
+    def words(self, address: int, size: int) -> List[int]:
+        """The words of a block, up to where memory ends."""
+        data = os.pread(self._fd, size, address)
+        return list(struct.unpack("<%dQ" % (len(data) // 8), data[: len(data) // 8 * 8]))
+
+
+def symbol_value(path: str, name: bytes) -> Optional[int]:
+    """Value of a dynamic symbol of a 64-bit little-endian file; None when it exports no such name."""
+    fd = open_regular(path)
+    try:
+        header = read_header(fd)
+        symbols = find_section(fd, header, b".dynsym")
+        strings = find_section(fd, header, b".dynstr")
+        if not header.wide or header.order != "<" or symbols is None or strings is None:
+            return None
+        names = exactly(fd, min(strings[1], MAX_SYMBOLS), strings[0])
+        table = exactly(fd, min(symbols[1], MAX_SYMBOLS) // 24 * 24, symbols[0])
+    finally:
+        os.close(fd)
+    for at, _, _, section, value, _ in struct.iter_unpack("<IBBHQQ", table):
+        if section and names[at : at + len(name) + 1] == name + b"\0":
+            return int(value)
+    return None
+
+
+def load_bias(path: str, segments: List[Mapping]) -> int:
+    """What is added to addresses of the file in this process."""
+    fd = open_regular(path)
+    try:
+        loads = [s for s in read_segments(fd, read_header(fd)) if s.kind == PT_LOAD]
+    finally:
+        os.close(fd)
+    first = min(loads, key=lambda s: s.offset)
+    start = next(m.start for m in segments if m.offset == first.offset // 4096 * 4096)
+    return start - first.vaddr // 4096 * 4096
+
+
+def same_bytes(left: str, right: str) -> bool:
+    """Whether two names are one file, or files of one content."""
+    if os.path.samefile(left, right):
+        return True
+    return os.path.getsize(left) == os.path.getsize(right) and read_proc(left) == read_proc(right)
+
+
+# --- outside_linker ---
+# How many objects the dynamic linker of another process added and removed, read from that process's memory.
+#
+# The place of the counter in `_rtld_global` is private to glibc: it is found in the agent's own linker, so
+# it is known only where the other process runs a linker of equal bytes.
+
+LINKER_NAME = re.compile(rb"/(ld-linux[^/]*\.so\.[0-9]+|ld-[0-9.]+\.so)$")
+GLOBAL_SPAN = 0x2000
+LINK_NAMESPACES = 16
+
+
+class Found:
+    """The linker of one process: its file as we reach it, and the address of `_rtld_global`."""
+
+    def __init__(self, root: str, groups: Dict[FileKey, List[Mapping]]) -> None:
+        key = next((k for k in groups if LINKER_NAME.search(k[2])), None)
+        if key is None:
+            raise OSError("no glibc linker is mapped")
+        self.path = root + os.fsdecode(key[2])
+        value = symbol_value(self.path, b"_rtld_global")
+        if value is None:
+            raise OSError("the linker exports no _rtld_global")
+        self.address = load_bias(self.path, groups[key]) + value
+
+
+def counter_offset(own: Found) -> int:
+    """Where `_rtld_global` keeps the number of objects ever added: found by making our own number grow."""
+    memory = Memory(os.getpid())
+    try:
+        candidates: Optional[List[int]] = None
+        for name in (None, "libanl.so.1", "libnss_files.so.2", "libBrokenLocale.so.1"):
+            _load(name)
+            adds = link_map()["adds"]
+            words = memory.words(own.address, GLOBAL_SPAN)
+            places = [i for i, w in enumerate(words) if w == adds and i > LINK_NAMESPACES]
+            candidates = places if candidates is None else [i for i in candidates if i in places]
+    finally:
+        memory.close()
+    if candidates is None or len(candidates) != 1:
+        raise OSError("the linker's counter was not found")
+    return candidates[0] * 8
+
+
+def _load(name: Optional[str]) -> None:
+    """Load a library of libc6, so that the counter moves; one that is not there moves nothing."""
+    import ctypes
+
+    with contextlib.suppress(OSError):
+        ctypes.CDLL(name)
+
+
+def linker_view(pid: int, root: str, groups: Dict[FileKey, List[Mapping]]) -> Json:
+    """`{"adds", "subs", "count"}` of another process. OSError when its linker is another one than ours."""
+    own, theirs = Found("", by_file(read_maps(os.getpid())[0])), Found(root, groups)
+    if not same_bytes(own.path, theirs.path):
+        raise OSError("its linker is another one than the agent's")
+    offset = counter_offset(own)
+    memory = Memory(pid)
+    try:
+        adds = memory.word(theirs.address + offset)
+        stride = _stride(os.getpid(), own)
+        loaded = sum(_count(memory, theirs.address + n * stride) for n in range(LINK_NAMESPACES))
+    finally:
+        memory.close()
+    if not loaded <= adds <= 1 << 32:
+        raise OSError("the linker's counters make no sense: %d of %d" % (loaded, adds))
+    return {"adds": adds, "subs": adds - loaded, "count": loaded}
+
+
+def _count(memory: Memory, namespace: int) -> int:
+    """Objects of a namespace: its second word, 32 bits of it."""
+    return memory.word(namespace + 8) & 0xFFFFFFFF if memory.word(namespace) else 0
+
+
+def _stride(pid: int, own: Found) -> int:
+    """Size of a namespace's record: `_dl_nns` (1 here) lies after sixteen of them."""
+    memory = Memory(pid)
+    try:
+        words = memory.words(own.address, GLOBAL_SPAN)
+    finally:
+        memory.close()
+    place = next(
+        (i for i in range(LINK_NAMESPACES, len(words)) if words[i] == 1 and i % LINK_NAMESPACES == 0), 0
+    )
+    if not place:
+        raise OSError("the linker's namespaces were not found")
+    return place // LINK_NAMESPACES * 8
+
+
+# --- outside_python ---
+# The modules of a Python process that gave no view of itself, read from its memory.
+#
+# Offsets are not written down here: they are found in the agent's own interpreter, which must be of the same
+# minor version (3.11 to 3.13, 64 bit). The process runs on: a value that changes meanwhile is an error.
+
+INTERPRETER = re.compile(rb"/(python[0-9.]*|libpython[0-9.]+\.so[0-9.]*)$")
+MAX_STRING = 1 << 16
+MAX_LIST = 10_000
+
+
+class Offsets(NamedTuple):
+    """Where this version keeps its interpreter in `_PyRuntime`, modules in that, a dictionary in a module."""
+
+    interpreter: int
+    modules: int
+    module_dict: int
+
+
+def own_offsets() -> Offsets:
+    """Found by looking for known addresses in this very process. OSError when they are not found."""
+    import ctypes
+
+    memory = Memory(os.getpid())
+    try:
+        current = ctypes.pythonapi.PyInterpreterState_Get
+        current.restype = ctypes.c_void_p
+        interpreter = current()
+        runtime = ctypes.addressof(ctypes.c_char.in_dll(ctypes.pythonapi, "_PyRuntime"))
+        return Offsets(
+            _find(memory, runtime, 1 << 13, interpreter),
+            _find(memory, interpreter, 1 << 17, id(sys.modules)),
+            _find(memory, id(sys), 128, id(sys.__dict__)),
+        )
+    finally:
+        memory.close()
+
+
+def _find(memory: Memory, start: int, size: int, value: int) -> int:
+    words = memory.words(start, size)
+    if value not in words:
+        raise OSError("the layout of this interpreter is unknown")
+    return words.index(value) * 8
+
+
+class Objects:
+    """CPython objects at addresses of another process: exact types only, everything bounded."""
+
+    def __init__(self, memory: Memory) -> None:
+        self.memory = memory
+        self.header = sys.getsizeof("") - 1
+        self.wide_header = sys.getsizeof("\xe9") - 2
+
+    def text(self, address: int) -> str:
+        """A compact string. OSError for anything else."""
+        length, _, state = struct.unpack("<QQI", self.memory.read(address + 16, 20))
+        width, compact, ascii_only = state >> 2 & 7, state >> 5 & 1, state >> 6 & 1
+        if not compact or width not in (1, 2, 4) or length > MAX_STRING:
+            raise OSError("not a string at %#x" % address)
+        if not length:
+            return ""
+        start = address + (self.header if ascii_only else self.wide_header)
+        raw = self.memory.read(start, length * width)
+        return raw.decode({1: "latin-1", 2: "utf-16-le", 4: "utf-32-le"}[width], "surrogatepass")
+
+    def items(self, address: int) -> Iterator[Tuple[int, int]]:
+        """Addresses of keys and values of a dictionary that is not split."""
+        keys, values = struct.unpack("<QQ", self.memory.read(address + 32, 16))
+        if values:
+            raise OSError("a split dictionary at %#x" % address)
+        head = self.memory.read(keys, 32)
+        index_size, kind = 1 << head[9], head[10]
+        count = struct.unpack_from("<q", head, 24)[0]
+        if head[9] > 32 or kind > 1 or not 0 <= count <= 4 * MAX_MODULES:
+            raise OSError("not a dictionary at %#x" % address)
+        size = 16 if kind else 24
+        raw = self.memory.read(keys + 32 + index_size, count * size) if count else b""
+        for at in range(0, len(raw), size):
+            key, value = struct.unpack_from("<QQ", raw, at + size - 16)
+            if key and value:
+                yield key, value
+
+    def named(self, address: int) -> Dict[str, int]:
+        """A dictionary's values by their names; keys that are no strings are left out."""
+        found: Dict[str, int] = {}
+        for key, value in self.items(address):
+            try:
+                found[self.text(key)] = value
+            except OSError:
+                continue
+        return found
+
+    def texts(self, address: int) -> List[str]:
+        """The strings of a list."""
+        size, first = struct.unpack("<QQ", self.memory.read(address + 16, 16))
+        if size > MAX_LIST:
+            raise OSError("not a list at %#x" % address)
+        return [self.text(a) for a in self.memory.words(first, size * 8)] if size else []
+
+
+def find_interpreter(root: str, groups: Dict[FileKey, List[Mapping]]) -> Optional[Tuple[str, List[Mapping]]]:
+    """The mapped file that exports `_PyRuntime`: a program named python, or a libpython."""
+    for key, segments in groups.items():
+        path = root + os.fsdecode(key[2])
+        known = INTERPRETER.search(key[2]) and any(s.executable for s in segments)
+        if known and symbol_value(path, b"_PyRuntime") is not None:
+            return path, segments
+    return None
+
+
+def python_from_memory(pid: int, start_ticks: int, found: Tuple[str, List[Mapping]]) -> Json:
+    """An inside view (docs/probe-agent.md) of another process, with what memory can tell."""
+    path, segments = found
+    if not (3, 11) <= sys.version_info[:2] <= (3, 13) or sys.maxsize < 1 << 32:
+        raise OSError("modules are read from memory by Python 3.11 to 3.13 only, not by %s" % sys.version)
+    bias = load_bias(path, segments)
+    memory = Memory(pid)
+    try:
+        version = memory.word(bias + (symbol_value(path, b"Py_Version") or 0))
+        if version >> 16 != sys.hexversion >> 16:
+            raise OSError("its Python %#x is of another version than the agent's" % version)
+        return _view(pid, start_ticks, Objects(memory), bias + (symbol_value(path, b"_PyRuntime") or 0))
+    finally:
+        memory.close()
+
+
+def _view(pid: int, start_ticks: int, objects: Objects, runtime: int) -> Json:
+    offsets = own_offsets()
+    interpreter = objects.memory.word(runtime + offsets.interpreter)
+    loaded = objects.named(objects.memory.word(interpreter + offsets.modules))
+    rows: List[Json] = []
+    unread = 0
+    path: List[str] = []
+    for name, address in sorted(loaded.items())[:MAX_MODULES]:
+        try:
+            names = objects.named(objects.memory.word(address + offsets.module_dict))
+            rows.append(_module(objects, name, names))
+            if name == "sys":
+                path = objects.texts(names["path"])
+        except (OSError, KeyError):
+            unread += 1
+            rows.append({"name": clean(name), "file": None})
+    nothing: Json = {"error": "read from memory: not looked at"}
+    return {
+        "schema": SCHEMA, "kind": "inside", "agent_version": AGENT_VERSION, "label": "memory", "pid": pid,
+        "start_ticks": start_ticks, "modules": rows, "environ": nothing, "threads": {}, "link_map": nothing,
+        "python": {"path": [clean(p) for p in path], "unread_modules": unread,
+                   "extension_suffixes": _imp.extension_suffixes(),
+                   "builtin_modules": sorted(sys.builtin_module_names)},
+        "parameters": {}, "torch": {}, "jit": {}, "agent_effect": {},
+    }  # fmt: skip
+
+
+def _module(objects: Objects, name: str, names: Dict[str, int]) -> Json:
+    row: Json = {"name": clean(name)}
+    for key, variable in (("file", "__file__"), ("cached", "__cached__")):
+        row[key] = _text(objects, names.get(variable))
+    if "__path__" in names:
+        row["search"] = _texts(objects, names["__path__"])
+    return row
+
+
+def _text(objects: Objects, address: Optional[int]) -> Any:
+    """A string, or None where the value is something else."""
+    try:
+        return clean(objects.text(address)) if address else None
+    except OSError:
+        return None
+
+
+def _texts(objects: Objects, address: int) -> List[str]:
+    """Folders of a package; a namespace package's own kind of path gives none."""
+    try:
+        return [clean(p) for p in objects.texts(address)[:8]]
+    except OSError:
+        return []
+
+
 # --- logs ---
 # The two output streams of a worker: kept whole on disk up to a limit, with the last lines in memory.
 
@@ -3120,6 +3643,27 @@ def own_views(report: Json, processes: List[Json]) -> None:
             ]
 
 
+def views_from_memory(report: Json, processes: List[Json]) -> None:
+    """What the dynamic linker counted, and for a Python process with no view of its own its modules."""
+    known = {(view["pid"], view["start_ticks"]) for view in report["inside"]}
+    for process in processes:
+        pid, start = process["pid"], process["start_ticks"]
+        root, groups = root_prefix(pid), attempt(lambda p=pid: by_file(read_maps(p)[0]))
+        process["linker"] = attempt(linker_view, pid, root, groups)
+        inner = process["status"].get("ns_pids") or [pid]
+        found = attempt(find_interpreter, root, groups)
+        if isinstance(found, tuple) and not any((n, start) in known for n in inner):
+            view = attempt(python_from_memory, pid, start, found)
+            if "error" in view:
+                report["notes"].append("modules of %d: %s" % (pid, view["error"]))
+                continue
+            if "error" not in process["linker"]:
+                view["link_map"] = dict(process["linker"], objects=[])
+            if view["python"]["unread_modules"]:
+                report["notes"].append("%d modules unread of %d" % (view["python"]["unread_modules"], pid))
+            report["inside"] += thinned([view])
+
+
 def snapshot_report(pid: int, policy: Optional[str], alone: bool = False) -> Json:
     """Describe a process that runs already; unless `alone`, with everything below it."""
     report = empty_report("snapshot", None)
@@ -3133,6 +3677,7 @@ def snapshot_report(pid: int, policy: Optional[str], alone: bool = False) -> Jso
     report["snapshots"] = [{"label": "now", "seconds": 0.0, "took": 0.0, "processes": processes}]
     report["policy"] = samples[1] if samples else None
     own_views(report, [p for p in processes if "title" in p])
+    views_from_memory(report, [p for p in processes if "title" in p])
     since = attempt(started_at, tree[0].start)
     moment = since if isinstance(since, float) else time.time()
     roots = {root_prefix(stat.pid): (moment, {agent_file(): "agent"}) for stat in tree}
@@ -3325,42 +3870,6 @@ def jit_state() -> Json:
         "inductor": attempt(inductor_state),
         "triton": attempt(triton_state),
         "unread": [name for name in families if name in sys.modules],
-    }
-
-
-# --- ledger ---
-# What the dynamic linker of this process knows: objects now, and how many it ever added and removed.
-
-def link_map() -> Json:
-    """Objects, `adds` and `subs` of dl_iterate_phdr; subs > 0 means code that is gone, maybe unseen."""
-    import ctypes
-
-    class Info(ctypes.Structure):
-        _fields_ = [
-            ("addr", ctypes.c_void_p),
-            ("name", ctypes.c_char_p),
-            ("phdr", ctypes.c_void_p),
-            ("phnum", ctypes.c_uint16),
-            ("adds", ctypes.c_ulonglong),
-            ("subs", ctypes.c_ulonglong),
-        ]
-
-    names: List[str] = []
-    counters = {"adds": 0, "subs": 0}
-
-    def visit(info: Any, size: int, _: Any) -> int:
-        names.append(text(info.contents.name or b""))
-        if size >= ctypes.sizeof(Info):
-            counters.update(adds=info.contents.adds, subs=info.contents.subs)
-        return 0
-
-    callback = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(Info), ctypes.c_size_t, ctypes.c_void_p)(visit)
-    ctypes.CDLL(None).dl_iterate_phdr(callback, None)
-    return {
-        "objects": names[:10_000],
-        "count": len(names),
-        "adds": counters["adds"],
-        "subs": counters["subs"],
     }
 
 

@@ -27,6 +27,11 @@ def probe(*argv: str, cwd: Path | None = None) -> tuple[int, dict[str, Any]]:
     return done.returncode, json.loads(done.stdout)
 
 
+def snapshot(pid: int) -> dict[str, Any]:
+    command = ["/usr/bin/python3", "-I", str(AGENT), "--pid", str(pid)]
+    return dict(json.loads(subprocess.run(command, capture_output=True, timeout=60, check=True).stdout))
+
+
 def rows(report: dict[str, Any]) -> dict[str, tuple[str, str]]:
     return {row["id"].rpartition(".")[2]: (row["status"], row["state"]) for row in report["checks"]}
 
@@ -41,16 +46,48 @@ def test_a_program_of_the_system_passes_and_says_what_is_out_of_scope(
     assert found["worker"] == found["holder"] == found["imports"] == ("not_run", "out_of_scope")
 
 
-def test_a_python_process_that_gives_no_view_is_not_called_complete() -> None:
-    with subprocess.Popen(["/usr/bin/python3", "-I", "-c", "import time; print(1, flush=True); time.sleep(600)"],
+PLAIN = ["/usr/bin/python3", "-I", "-S", "-c"]
+
+
+def test_modules_of_a_python_process_are_read_from_its_memory(tmp_path: Path) -> None:
+    (tmp_path / "m\u00e9.py").write_text("")
+    body = f"""import json, sys, time, xml.dom
+sys.path.insert(0, {str(tmp_path)!r}); import m\u00e9
+print(json.dumps([sys.path, {{n: getattr(m, '__file__', None) for n, m in sys.modules.items()}}]), flush=True)
+time.sleep(600)"""
+    with subprocess.Popen([*PLAIN, body], stdout=subprocess.PIPE, text=True) as child:
+        assert child.stdout
+        path, modules = json.loads(child.stdout.readline())
+        report = snapshot(child.pid)
+        child.kill()
+    (view,) = report["inside"]
+    assert (view["label"], view["python"]["path"], report["notes"]) == ("memory", path, [])
+    assert {m["name"]: m["file"] for m in view["modules"]} == modules
+
+
+def test_a_python_process_of_the_system_is_judged_whole() -> None:
+    with subprocess.Popen([*PLAIN, "import time; print(1, flush=True); time.sleep(600)"],
                           stdout=subprocess.PIPE) as child:  # fmt: skip
         assert child.stdout and child.stdout.readline()
         status, report = probe(f"--pid={child.pid}")
         child.kill()
-    assert (status, report["outcome"]) == (3, "inconclusive")
-    assert [f["actual"] for f in report["findings"] if f["code"] == "LEDGER_INCOMPLETE"] == [
-        "the process gave no view from inside"
-    ]
+    assert (status, report["findings"]) == (0, [])
+    assert rows(report)["imports"] == ("pass", "required")
+
+
+def test_objects_that_were_unloaded_before_anybody_looked_are_counted() -> None:
+    body = "import ctypes, _ctypes, time\nfor n in range(3): _ctypes.dlclose(ctypes.CDLL('libanl.so.1')._handle)\n"
+    with subprocess.Popen([*PLAIN, body + "print(1, flush=True); time.sleep(600)"],
+                          stdout=subprocess.PIPE) as child:  # fmt: skip
+        assert child.stdout and child.stdout.readline()
+        status, report = probe(f"--pid={child.pid}")
+        child.kill()
+    (found,) = report["findings"]
+    assert (status, found["code"], found["actual"][:24]) == (
+        3,
+        "LEDGER_INCOMPLETE",
+        "3 native objects were un",
+    )
 
 
 def test_the_view_that_the_process_wrote_of_itself_is_read(tmp_path: Path) -> None:

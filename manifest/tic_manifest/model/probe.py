@@ -25,7 +25,11 @@ from tic_manifest.model.probe_parts import (
 
 
 class Module(Observed):
-    """One loaded module; `on_disk` is absent for built-in ones."""
+    """One loaded module; `on_disk` is absent for built-in ones.
+
+    `also`: files by which other entries of the search path answer to its name. `archive`: the file that it
+    lies in where its own is not there. `code`: the byte code that was taken against its source, compiled.
+    """
 
     name: str
     file: str | None = None
@@ -36,6 +40,9 @@ class Module(Observed):
     on_disk: bool | None = None
     sha256: Sha256Hex | None = None
     owners: tuple[Owner, ...] = ()
+    also: tuple[str, ...] = ()
+    archive: str | None = None
+    code: Literal["same", "differs"] | None = None
 
 
 class LinkMap(Observed):

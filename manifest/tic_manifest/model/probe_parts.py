@@ -160,6 +160,14 @@ class HolderEvidence(Observed):
     error: str | None = None
 
 
+class Linker(Observed):
+    """The dynamic linker's counters, read from outside: `subs` objects were unloaded."""
+
+    adds: Count
+    subs: Count
+    count: Count
+
+
 class Process(Observed):
     """One process from outside. One that ended before it was read has only `pid`, `error` and `exited`."""
 
@@ -187,6 +195,7 @@ class Process(Observed):
     maps: Maps | Failed | None = None
     mapped: tuple[Mapped, ...] = ()
     holder: HolderEvidence | None = None
+    linker: Linker | Failed | None = None
 
 
 class Snapshot(Observed):

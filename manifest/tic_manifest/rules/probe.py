@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from tic_manifest.model.probe import CodeIdentity, ProbeReport
 from tic_manifest.model.verdict import Check, Finding, Status, check_of
-from tic_manifest.rules import probe_files, probe_libraries, probe_python, probe_worker
+from tic_manifest.rules import probe_code, probe_files, probe_libraries, probe_python, probe_worker
 from tic_manifest.rules.probe_view import View, bounded
 
 Rule = Callable[[View], list[Finding]]
@@ -15,13 +15,15 @@ CHECKS: dict[str, tuple[Rule, ...]] = {
     "worker": (probe_worker.worker_exit,),
     "holder": (probe_worker.holder_missing,),
     "ownership": (probe_files.unowned,),
-    "content": (probe_files.record_hash,),
-    "executing": (probe_files.mapped_not_disk, probe_files.mapped_deleted),
+    "content": (probe_files.record_hash, probe_code.not_source),
+    "executing": (probe_files.mapped_not_disk, probe_files.mapped_deleted, probe_files.changed_since),
     "overlays": (
         probe_files.mount_covers_source,
         probe_python.still_editable,
         probe_python.pth_unowned,
         probe_python.preload,
+        probe_code.shadows,
+        probe_code.ray_working_dir,
     ),
     "imports": (probe_python.silent_fallback,),
     "libraries": (
@@ -120,12 +122,17 @@ def _content(view: View) -> str:
     owned = [m.owners for m in view.modules() if m.file and m.on_disk]
     owned += [f.owners for f in view.loaded_files()]
     known = [rows for rows in owned if any(o.record in ("match", "differs") for o in rows)]
-    return f"{len(known)} of {len(owned)} loaded files have a recorded hash, and were compared with it"
+    said = f"{len(known)} of {len(owned)} loaded files have a recorded hash, and were compared with it"
+    compiled = [m.code for m in view.modules() if m.code]
+    same = compiled.count("same")
+    return said + (f"; byte code of {same} of {len(compiled)} modules is their source's" if compiled else "")
 
 
 def _overlays(view: View) -> str:
     one = view.report
-    return f"{len(one.distributions)} distributions, {len(one.pth)} .pth files, {len(one.mounts)} mounts"
+    twice = len({m.name for m in view.modules() if m.also})
+    said = f"{len(one.distributions)} distributions, {len(one.pth)} .pth files, {len(one.mounts)} mounts"
+    return said + (f", {twice} module names that two places answer to" if twice else "")
 
 
 def _imports(view: View) -> str:

@@ -9,12 +9,15 @@ from tic_manifest.model.verdict import Finding, Status, finding
 from tic_manifest.rules.probe_view import View
 
 SHIPPED = frozenset({"wheel", "dpkg"})
+CLOCK_NS = 100_000_000
+"""Start times are known to clock ticks, times of files to a tick of the kernel."""
 
 
 def unowned(view: View) -> list[Finding]:
     """UNOWNED_FILE: mapped files and modules on disk that no package ships."""
     files = {f.path: f.sha256 for f in view.loaded_files() if not f.owners and not f.runtime}
     modules = {m.file: m.sha256 for m in view.modules() if m.file and m.on_disk and not m.owners}
+    modules |= {m.archive: m.sha256 for m in view.modules() if m.archive and not m.owners}
     found = []
     for path, sha256 in sorted({**modules, **files}.items()):
         evidence = {"role": view.role, "sha256": sha256, "mapped": path in files}
@@ -93,6 +96,28 @@ def mapped_deleted(view: View) -> list[Finding]:
         for process, row, file in view.mapped()
         if row.identity == "deleted" and row.exec_bytes and not file.runtime
     ]
+
+
+def changed_since(view: View) -> list[Finding]:
+    """MAPPED_CHANGED_SINCE: written after the process started, so that nobody knows what executed before."""
+    found = []
+    for process, row, file in view.mapped():
+        kept = row.identity in ("same", "inode-only") and {o.kind for o in file.owners} <= SHIPPED
+        if not (kept and row.exec_bytes and isinstance(process.started_ns, int) and file.mtime_ns):
+            continue
+        if file.mtime_ns > process.started_ns + CLOCK_NS:
+            evidence = {"role": view.role, "pid": process.pid, "sha256": file.sha256}
+            found.append(
+                finding(
+                    "MAPPED_CHANGED_SINCE",
+                    Status.INCONCLUSIVE,
+                    file.path,
+                    expected="written before the process started",
+                    actual=f"written {(file.mtime_ns - process.started_ns) / 1e9:.1f} s after",
+                    evidence=evidence,
+                )
+            )
+    return found
 
 
 def mount_covers_source(view: View) -> list[Finding]:

@@ -76,7 +76,7 @@ def ledger(view: View) -> list[Finding]:
     """LEDGER_INCOMPLETE: every reason for which the report may not be whole."""
     return [
         finding("LEDGER_INCOMPLETE", Status.INCONCLUSIVE, view.role, actual=reason, evidence={"where": where})
-        for where, reason in [*_report_gaps(view), *_process_gaps(view), *_unloaded(view)]
+        for where, reason in [*_report_gaps(view), *_process_gaps(view), *_unloaded(view), *_counted(view)]
     ]
 
 
@@ -130,6 +130,18 @@ def _unloaded(view: View) -> Iterator[tuple[str, str]]:
                 f"{inside.label} ({inside.pid})",
                 f"{inside.link_map.subs} native objects were unloaded before the view was taken",
             )
+
+
+def _counted(view: View) -> Iterator[tuple[str, str]]:
+    """The same from outside, for processes with no view of their own."""
+    for process in view.processes:
+        where = f"{process.title} ({process.pid})"
+        if view.inside(process) or process.linker is None:
+            continue
+        if isinstance(process.linker, Failed):
+            yield where, f"unloaded objects cannot be counted: {process.linker.error}"
+        elif process.linker.subs:
+            yield where, f"{process.linker.subs} native objects were unloaded before the process was read"
 
 
 def jit_at_run(view: View) -> list[Finding]:

@@ -58,6 +58,14 @@ def add_import(**row: Any) -> Callable[[Json], object]:
     return lambda r: r["imports"][0]["broken"].append({**base, **row})
 
 
+RAY = "/tmp/ray/session_1/runtime_resources/working_dir_files/_ray_pkg_0123456789abcdef"
+
+
+def shadow(path: str, **more: Any) -> Callable[[Json], object]:
+    row = {"file": path, "also": [f"{SITE}/demo.py"], **more}
+    return lambda r: r["inside"][0]["modules"][0].update(row)
+
+
 MISSING = [{"library": "libnuma.so.1", "needed_by": "/x/_C.abi3.so"}]
 TABLE: list[tuple[str, Callable[[Json], object], str, str, Status, str]] = [
     ("orphan", set_owner(0), "ownership", "UNOWNED_FILE", Status.FAIL, f"{SITE}/demo/_C.abi3.so"),
@@ -103,6 +111,20 @@ TABLE: list[tuple[str, Callable[[Json], object], str, str, Status, str]] = [
      Status.INCONCLUSIVE, "rollout"),
     ("scan failed", lambda r: r.update(imports=[*r["imports"], {"error": "x"}]), "ledger", "LEDGER_INCOMPLETE",
      Status.INCONCLUSIVE, "rollout"),
+    ("path shadow", shadow("/dev/demo.py", owners=[{"kind": "input"}]), "overlays", "PKG_PATH_SHADOW", Status.FAIL,
+     "demo"),
+    ("folder shadow", lambda r: (shadow("/cwd/demo/__init__.py", owners=[{"kind": "input"}])(r),
+     process(r).update(cwd="/cwd")), "overlays", "PKG_CWD_SHADOW", Status.FAIL, "demo"),
+    ("namespace shadow", shadow("/a/ns/demo.py", name="ns.demo"), "overlays", "PKG_NAMESPACE_SHADOW", Status.FAIL,
+     "ns.demo"),
+    ("Ray", lambda r: r["inside"][0].update(python={"path": [RAY + "/src"]}), "overlays", "RAY_WORKING_DIR",
+     Status.FAIL, RAY),
+    ("byte code", shadow(f"{SITE}/demo.py", also=[], code="differs"), "content", "CODE_NOT_SOURCE", Status.FAIL,
+     "demo"),
+    ("archive", shadow("/x/a.zip/demo.py", also=[], on_disk=False, archive="/x/a.zip", owners=[]), "ownership",
+     "UNOWNED_FILE", Status.FAIL, "/x/a.zip"),
+    ("written later", lambda r: (process(r).update(started_ns=10**18), r["files"][0].update(mtime_ns=10**18 + 10**9)),
+     "executing", "MAPPED_CHANGED_SINCE", Status.INCONCLUSIVE, f"{SITE}/demo/_C.abi3.so"),
     ("no inside view", lambda r: r.update(inside=[]), "ledger", "LEDGER_INCOMPLETE", Status.INCONCLUSIVE, "rollout"),
 ]  # fmt: skip
 
@@ -234,3 +256,18 @@ def test_what_ran_of_a_wheel_is_counted() -> None:
     assert (loaded.modules, loaded.native) == (2, ((f"{SITE}/demo/_C.abi3.so", A),))
     assert loaded.differing == (f"{SITE}/x.py",)
     assert loaded_of(view, "other-1.0-py3-none-any.whl").files == 0
+
+
+def test_a_shipped_module_that_shadows_another_shipped_one_is_no_overlay() -> None:
+    checks, findings = judge(shadow(f"{SITE}/demo.py", also=["/usr/lib/python3/dist-packages/demo.py"]))
+    assert (findings, checks["overlays"].status) == ([], Status.PASS)
+    assert "1 module names that two places answer to" in checks["overlays"].reason
+
+
+def test_what_a_linker_removed_counts_where_no_view_says_it() -> None:
+    def change(report: Json) -> None:
+        report.update(mode="snapshot", inside=[])
+        process(report)["linker"] = {"adds": 3, "subs": 2, "count": 1}
+
+    _, findings = judge(change)
+    assert [f.actual for f in findings] == ["2 native objects were unloaded before the process was read"]

@@ -6,11 +6,13 @@ import os
 from typing import Any, Dict, List, Optional, Set, Tuple
 
 from .base import Json, attempt, clean, digest_path, read_file, real_path, resolve_in_root
+from .bytecode import compare_bytecode
 from .imports import Swallowed, unloadable
 from .jit_disk import compile_commands, compiler_rows, environ_of, guess_family, places, scan_caches
 from .jit_names import name_kernels
 from .ldso import Linker
 from .owners import Owners, scan_distributions, unique_folders
+from .places import add_rivals, archive_of
 
 SITE_NAMES = ("/site-packages/", "/dist-packages/")
 
@@ -56,6 +58,7 @@ class Analysis:
         owners.read_debian()
         self.own_files(owners)
         self.own_modules(owners)
+        self.code()
         report["pth"] = [dict(row, owners=self.owned(owners, row["path"], row.get("sha256"))) for row in pth]
         rows = [dict(c, owners=self.owned(owners, self.canon(c["path"]), c.get("sha256"))) for c in compilers]
         report["jit"]["compilers"] = rows
@@ -133,7 +136,7 @@ class Analysis:
         for module in self.modules():
             for path in (module.get("file"), module.get("origin")):
                 if path and path.startswith("/"):
-                    found.add(self.canon(path))
+                    found.update((self.canon(path), archive_of(self.root, path) or self.canon(path)))
         return found | {row["path"] for row in pth} | {self.canon(row["path"]) for row in compilers}
 
     def owned(self, owners: Owners, path: str, sha256: Any) -> List[Json]:
@@ -186,6 +189,24 @@ class Analysis:
             module["on_disk"] = isinstance(digest, str)
             module["sha256"] = digest if module["on_disk"] else None
             module["owners"] = self.owned(owners, real, digest)
+            archive = None if module["on_disk"] else archive_of(self.root, real)
+            if archive is not None:
+                digest = attempt(digest_path, self.root + archive)
+                module.update(archive=archive, sha256=digest if isinstance(digest, str) else None)
+                module["owners"] = self.owned(owners, archive, digest)
+
+    def code(self) -> None:
+        """Rivals of modules; byte code against source, in a run only where no package ships the source so."""
+        for view in self.report["inside"]:
+            if view["modules"]:
+                attempt(add_rivals, self.root, view)
+        whole = self.report["mode"] == "snapshot"
+        rows = [
+            m
+            for m in self.modules()
+            if whole or not any(o.get("record") == "match" for o in m.get("owners", []))
+        ]
+        attempt(compare_bytecode, self.root, [m for m in rows if m.get("on_disk")], self.report["notes"])
 
     def mounts(self) -> List[Json]:
         """Mounts of the processes with the code that each covers: shipped by a package, or by nobody."""

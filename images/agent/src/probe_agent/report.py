@@ -14,7 +14,10 @@ from .base import AGENT_VERSION, SCHEMA, Json, attempt, clean, digest_path, fail
 from .disk import Analysis, agent_file, ownership
 from .holder import read_policy
 from .jit_disk import environ_of
+from .maps import by_file, read_maps
 from .outside import Observer
+from .outside_linker import linker_view
+from .outside_python import find_interpreter, python_from_memory
 from .procfs import all_stats, descendants, root_prefix, started_at
 from .supervisor import Limits, Supervisor
 
@@ -243,6 +246,27 @@ def own_views(report: Json, processes: List[Json]) -> None:
             ]
 
 
+def views_from_memory(report: Json, processes: List[Json]) -> None:
+    """What the dynamic linker counted, and for a Python process with no view of its own its modules."""
+    known = {(view["pid"], view["start_ticks"]) for view in report["inside"]}
+    for process in processes:
+        pid, start = process["pid"], process["start_ticks"]
+        root, groups = root_prefix(pid), attempt(lambda p=pid: by_file(read_maps(p)[0]))
+        process["linker"] = attempt(linker_view, pid, root, groups)
+        inner = process["status"].get("ns_pids") or [pid]
+        found = attempt(find_interpreter, root, groups)
+        if isinstance(found, tuple) and not any((n, start) in known for n in inner):
+            view = attempt(python_from_memory, pid, start, found)
+            if "error" in view:
+                report["notes"].append("modules of %d: %s" % (pid, view["error"]))
+                continue
+            if "error" not in process["linker"]:
+                view["link_map"] = dict(process["linker"], objects=[])
+            if view["python"]["unread_modules"]:
+                report["notes"].append("%d modules unread of %d" % (view["python"]["unread_modules"], pid))
+            report["inside"] += thinned([view])
+
+
 def snapshot_report(pid: int, policy: Optional[str], alone: bool = False) -> Json:
     """Describe a process that runs already; unless `alone`, with everything below it."""
     report = empty_report("snapshot", None)
@@ -256,6 +280,7 @@ def snapshot_report(pid: int, policy: Optional[str], alone: bool = False) -> Jso
     report["snapshots"] = [{"label": "now", "seconds": 0.0, "took": 0.0, "processes": processes}]
     report["policy"] = samples[1] if samples else None
     own_views(report, [p for p in processes if "title" in p])
+    views_from_memory(report, [p for p in processes if "title" in p])
     since = attempt(started_at, tree[0].start)
     moment = since if isinstance(since, float) else time.time()
     roots = {root_prefix(stat.pid): (moment, {agent_file(): "agent"}) for stat in tree}

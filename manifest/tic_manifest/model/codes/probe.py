@@ -101,4 +101,40 @@ CODES: tuple[Code, ...] = (
         remedy="run in the project's checkout, or name the file by --agent",
         source="issue 5: one file copied to a node",
     ),
+    Code(
+        name="MAPPED_CHANGED_SINCE",
+        meaning="a file whose code executes was written after the process started",
+        remedy="do not change files under a running worker; start it again in the clean image",
+        source="rules/probe.md, scenario 9",
+    ),
+    Code(
+        name="PKG_PATH_SHADOW",
+        meaning="a module comes from a folder of the search path that lies before the installed package",
+        remedy="take the folder out of PYTHONPATH and sys.path",
+        source="rules/probe.md, scenario 19; field reports R43, R45",
+    ),
+    Code(
+        name="PKG_CWD_SHADOW",
+        meaning="a module comes from the working folder instead of the installed package",
+        remedy="start the worker in an empty folder, or with python -P",
+        source="rules/probe.md, scenario 19",
+    ),
+    Code(
+        name="PKG_NAMESPACE_SHADOW",
+        meaning="two folders of a namespace package hold a module of one name",
+        remedy="keep one of the two in the image",
+        source="rules/probe.md, scenario 26",
+    ),
+    Code(
+        name="RAY_WORKING_DIR",
+        meaning="code comes from a folder that Ray put before the shipped packages",
+        remedy="submit the job without working_dir and py_modules",
+        source="rules/probe.md, scenario 20; field report R45",
+    ),
+    Code(
+        name="CODE_NOT_SOURCE",
+        meaning="the byte code that runs is not that of the source beside it",
+        remedy="delete the __pycache__ folder, or install the wheel again",
+        source="rules/probe.md, finding 10; scenario 24",
+    ),
 )
