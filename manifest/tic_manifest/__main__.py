@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+import os
 import sys
-
-from tic_manifest import errors
 
 
 def main() -> None:
@@ -26,11 +25,11 @@ def _version() -> str:
 
 
 def _flush() -> None:
+    """A reader that went away changes no exit code."""
     try:
         sys.stdout.flush()
-    except BrokenPipeError:
-        sys.stderr.close()
-        sys.exit(errors.EXIT_SIGTERM)
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 if __name__ == "__main__":

@@ -119,18 +119,28 @@ def test_interrupt_ends_containers_and_keeps_finished_stages(delivery: Delivery,
     recipe, work = with_rollout(delivery, tmp_path, "import time; time.sleep(600)", 500)
     running = subprocess.Popen(
         [*TOOL, "image", str(recipe), "--work", str(work)], env=delivery.env, cwd=ROOT, text=True,
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True, preexec_fn=heed_interrupts,
     )  # fmt: skip
     until = time.monotonic() + 240
     while time.monotonic() < until and not containers(delivery, work):
         time.sleep(0.5)
-    assert containers(delivery, work)
-    os.killpg(running.pid, signal.SIGINT)
-    _, said = running.communicate(timeout=60)
+    try:
+        assert containers(delivery, work)
+        os.killpg(running.pid, signal.SIGINT)
+        _, said = running.communicate(timeout=60)
+    finally:
+        if running.poll() is None:
+            os.killpg(running.pid, signal.SIGKILL)
+            running.communicate()
     assert running.returncode == 130, said
     assert "interrupted; finished stages are kept" in said
     assert not containers(delivery, work)
     assert {path.stem for path in (work / "receipts").rglob("*.json")} >= {"gate", "build", "probe"}
+
+
+def heed_interrupts() -> None:
+    """A test run in the background of a shell ignores SIGINT, and so would its children."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def containers(delivery: Delivery, work: Path) -> list[str]:

@@ -92,12 +92,12 @@ def origin(url: str) -> tuple[str, str, int | None]:
 
 
 def is_loopback(url: str) -> bool:
-    """Whether the host is a literal loopback address or `localhost`."""
+    """Whether the host is a literal loopback address: a name could be made to mean another host."""
     host = urlsplit(url).hostname or ""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
-        return host == "localhost"
+        return False
 
 
 def _no_auth(request: requests.PreparedRequest) -> requests.PreparedRequest:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tic_manifest.errors import PersonError, UnavailableError
+from tic_manifest.errors import UnavailableError
 from tic_manifest.model.base import Digest
 
 MAX_FILE = 256 << 20
@@ -28,8 +28,8 @@ class WorkFolder:
         except FileNotFoundError:
             return None
         except OSError as error:
-            raise PersonError(
-                "USAGE", "cannot read", where=str(self.root / name), actual=str(error)
+            raise UnavailableError(
+                "RIGHTS", "cannot read", where=str(self.root / name), actual=str(error)
             ) from error
 
     def write(self, name: str, data: bytes) -> Path:
@@ -67,8 +67,8 @@ class WorkFolder:
             self.root.mkdir(parents=True, exist_ok=True)
             stream = (self.root / "writer").open("a+")
         except OSError as error:
-            raise PersonError(
-                "USAGE", "cannot use this folder", where=str(self.root), actual=str(error)
+            raise UnavailableError(
+                "RIGHTS", "cannot use this folder", where=str(self.root), actual=str(error)
             ) from error
         with stream:
             try:

@@ -61,6 +61,14 @@ class _Lazy(click.Group):
         command: click.Command = import_module(f"tic_manifest.cli.{cmd_name}").command
         return command
 
+    def invoke(self, ctx: click.Context) -> object:
+        """As click's, but a closed pipe is told here: click would end with exit 1, which means `fail`."""
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return errors.EXIT_SIGTERM
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))
@@ -94,7 +102,8 @@ def run(argv: list[str]) -> int:
     except (KeyboardInterrupt, click.exceptions.Abort):
         return _interrupted(errors.EXIT_SIGINT)
     except SystemExit as error:
-        return error.code if isinstance(error.code, int) else errors.EXIT_BUG
+        code = error.code if isinstance(error.code, int) else errors.EXIT_BUG
+        return _interrupted(code) if code == errors.EXIT_SIGTERM else code
     except Exception:
         return _bug()
     return result if isinstance(result, int) else errors.EXIT_PASS
@@ -113,6 +122,9 @@ def _tell(error: errors.TicError) -> int:
 
 
 def _usage(error: click.ClickException) -> int:
+    if isinstance(error, click.exceptions.NoArgsIsHelpError):
+        sys.stderr.write(error.format_message() + "\n")
+        return errors.EXIT_USAGE
     hint = error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx else "tic-manifest"
     sys.stderr.write(f"{printable(error.format_message())} [USAGE]\n  to do: {hint} --help\n")
     return errors.EXIT_USAGE

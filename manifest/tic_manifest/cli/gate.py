@@ -18,7 +18,7 @@ from tic_manifest.formats.recipe import read_recipe
 from tic_manifest.model.gate import GateFacts
 from tic_manifest.model.receipt import GateBody
 from tic_manifest.model.recipe import Recipe
-from tic_manifest.model.verdict import Report
+from tic_manifest.model.verdict import Outcome, Report
 from tic_manifest.rules.gate import judge
 from tic_manifest.stages.gate import gather, pinned, policy_of
 from tic_manifest.stages.gate_repin import Certificate, certificates, repinned, with_certificates
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from tic_manifest.stages.session import Session
 
 _IMAGE = re.compile(r"@sha256:[0-9a-f]{64}$")
+_TAGGED = re.compile(r"^[A-Za-z0-9.\[\]:-]+/[a-z0-9._/-]+(:[A-Za-z0-9_][A-Za-z0-9._-]*|@.*)$")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,27 +72,52 @@ def command(
 
     A recording holds every answer and object and no verdict; replaying it gives the same report.
     """
-    if record and replay:
-        raise PersonError("USAGE", "--record and --replay exclude each other")
-    if _IMAGE.search(target):
-        from tic_manifest.cli.gate_image import audit
 
-        return judging(ctx, "gate", outputs, lambda: audit(ctx, target, record, replay, work_dir))
-    path = Path(target)
-    recipe = read_target(path)
-    source = Source(
-        api=recipe.forge.api,
-        store=wiring.work_folder(work_dir).root / "store",
-        record=record,
-        replay=replay,
-        worktrees=_worktrees(worktrees, recipe),
-    )
-    names = (only,) if only else ()
-    if repin_equal and is_lock(wiring.read_person_file(path)):
-        raise PersonError("USAGE", "--repin-equal updates a recipe, and this is a lock", where=str(path))
-    if repin_equal:
-        return judging(ctx, "gate", outputs, lambda: _repin(ctx, path, recipe, names, source, work_dir))
-    return judging(ctx, "gate", outputs, lambda: _judged(ctx, recipe, names, source, work_dir).report)
+    def judge_target() -> Report:
+        if record and replay:
+            raise PersonError("USAGE", "--record and --replay exclude each other")
+        if _names_image(target):
+            return _audited(ctx, target, record, replay, work_dir, (only, worktrees, repin_equal))
+        path = Path(target)
+        recipe = read_target(path)
+        store = wiring.work_folder(work_dir).root / "store"
+        source = Source(
+            api=recipe.forge.api, store=store, record=record, replay=replay,
+            worktrees=_worktrees(worktrees, recipe),
+        )  # fmt: skip
+        names = (only,) if only else ()
+        if repin_equal and is_lock(wiring.read_person_file(path)):
+            raise PersonError("USAGE", "--repin-equal updates a recipe, and this is a lock", where=str(path))
+        if repin_equal:
+            return _repin(ctx, path, recipe, names, source, work_dir)
+        return _judged(ctx, recipe, names, source, work_dir).report
+
+    return judging(ctx, "gate", outputs, judge_target)
+
+
+def _audited(
+    ctx: click.Context,
+    target: str,
+    record: Path | None,
+    replay: Path | None,
+    work_dir: Path,
+    others: tuple[object, ...],
+) -> Report:
+    from tic_manifest.cli.gate_image import audit
+
+    if any(others):
+        raise PersonError(
+            "USAGE", "an image is judged whole", where=target,
+            expected="none of --only, --worktree, --repin-equal",
+        )  # fmt: skip
+    return audit(ctx, target, record, replay, work_dir)
+
+
+def _names_image(target: str) -> bool:
+    """Whether this is an image reference, with a tag too: only then can the digest behind it be named."""
+    if _IMAGE.search(target) or target.startswith("oci:"):
+        return True
+    return not Path(target).exists() and bool(_TAGGED.match(target))
 
 
 def gate_of(ctx: click.Context, recipe: Path, work: WorkFolder) -> Gated:
@@ -101,12 +127,17 @@ def gate_of(ctx: click.Context, recipe: Path, work: WorkFolder) -> Gated:
 
 
 def keep_gate(session: Session, gated: Gated) -> None:
-    """Write the gate's receipt, unless one with the same facts is there."""
+    """Write the gate's receipt, unless one with the same facts is there.
+
+    A look that decided nothing, the forge being away, does not replace one that did: each names its time.
+    """
     from tic_manifest.stages.gate_receipt import gate_receipt
 
     kept = session.receipt("gate")
-    if kept is not None and isinstance(kept.body, GateBody) and kept.body.facts == gated.facts:
-        return
+    if kept is not None and isinstance(kept.body, GateBody):
+        undecided = gated.report.outcome is Outcome.INCONCLUSIVE
+        if kept.body.facts == gated.facts or undecided:
+            return
     session.keep(
         gate_receipt(
             session.lock.digest, session.run_id, gated.facts, (gated.started_at, gated.finished_at),

@@ -35,12 +35,12 @@ def audit(
 def _lock(target: str, replay: Path | None) -> LoadedLock:
     if replay is not None:
         return read_lock(kept_lock(replay), "lock.json of the recording")
-    from tic_manifest.cli.verify import open_image
+    from tic_manifest.cli.verify import behind, open_image
 
     reference = parse_reference(target)
     image = open_image(reference)
     if reference.digest is None and reference.tag is not None:
-        raise mutable(reference, image.resolve(reference.tag))
+        raise mutable(reference, behind(image, reference.tag))
     digest = require_digest(reference).digest
     raw = lock_of(image, str(digest))
     if raw is None:

@@ -11,7 +11,7 @@ import click
 
 from tic_manifest.adapters.work import WorkFolder
 from tic_manifest.cli import wiring
-from tic_manifest.cli.output import output_option
+from tic_manifest.cli.output import has_stdout, judging, output_option, to_stdout
 from tic_manifest.errors import UnavailableError
 from tic_manifest.formats.canonical import digest_of
 from tic_manifest.formats.recipe import read_recipe
@@ -47,14 +47,16 @@ def command(
     Exits 0 when every stage ran and the delivery manifest is attached: the verdict is printed, and is
     `verify`'s to return.
     """
-    work = wiring.work_folder(work_dir)
-    with work.writing():
-        _preflight(recipe, work)
-        run = _Run(ctx, recipe, project, require_pass)
-        session, code = run.stages(work)
-        if session is None:
-            return code
-        return run.deliver(session, outputs)
+    run = _Run(ctx, recipe, project, require_pass, quiet=has_stdout(outputs))
+
+    def judge() -> Report:
+        work = wiring.work_folder(work_dir)
+        with work.writing():
+            _preflight(recipe, work)
+            return run.all(work)
+
+    code = judging(ctx, "image", outputs, judge)
+    return 0 if run.delivered and not require_pass else code
 
 
 def _preflight(recipe: Path, work: WorkFolder) -> None:
@@ -73,54 +75,65 @@ def _preflight(recipe: Path, work: WorkFolder) -> None:
 
 
 class _Run:
-    """One run of all stages; the gate is printed as soon as it is judged."""
+    """One run of all stages; the gate is printed as soon as it is judged.
 
-    def __init__(self, ctx: click.Context, recipe: Path, project: Path, require_pass: bool) -> None:
-        self._ctx, self._recipe, self._project, self._strict = ctx, recipe, project, require_pass
-        self._say = wiring.progress(ctx).say
+    With `quiet`, what is printed on the way goes to standard error: a report has standard output for itself.
+    """
 
-    def stages(self, work: WorkFolder) -> tuple[Session | None, int]:
-        """Every stage up to validation; (None, exit code) where --require-pass stopped."""
-        from tic_manifest.cli.build import run_build
+    def __init__(self, ctx: click.Context, recipe: Path, project: Path, strict: bool, *, quiet: bool) -> None:
+        self._ctx, self._recipe, self._project, self._strict = ctx, recipe, project, strict
+        self._quiet = quiet
+        self.delivered = False
+
+    def all(self, work: WorkFolder) -> Report:
+        """Every stage in order; the report of the whole, or of the stage at which --require-pass stopped."""
         from tic_manifest.cli.gate import gate_of, keep_gate
+
+        gated = gate_of(self._ctx, self._recipe, work)
+        self._print(renderer("text")(gated.report, color=self._ctx.obj.use_color and not self._quiet))
+        if self._stops(gated.report):
+            return gated.report
+        session = self._locked(work)
+        keep_gate(session, gated)
+        return self._measured(session) or self._delivered(session)
+
+    def _locked(self, work: WorkFolder) -> Session:
         from tic_manifest.cli.lock import run_lock
-        from tic_manifest.cli.probe import judged as judged_probe
-        from tic_manifest.cli.probe import run_probe
-        from tic_manifest.cli.validate import judged as judged_validate
-        from tic_manifest.cli.validate import run_validate
 
-        facts = gate_of(self._ctx, self._recipe, work)
-        if self._stopped(facts.report):
-            return None, facts.report.exit_code
         run_lock(self._ctx, self._recipe, work, self._project)
-        session = open_session(work)
-        keep_gate(session, facts)
-        build = run_build(self._ctx, session)
-        run_probe(self._ctx, session, build)
-        if self._strict and self._stopped(seen := judged_probe(session)):
-            return None, seen.exit_code
-        run_validate(self._ctx, session, build)
-        if self._strict and self._stopped(seen := judged_validate(session)):
-            return None, seen.exit_code
-        return session, 0
+        return open_session(work)
 
-    def deliver(self, session: Session, outputs: tuple[tuple[str, str], ...]) -> int:
-        """Assemble, print digests, rows and verdict."""
+    def _measured(self, session: Session) -> Report | None:
+        """Build, probe and validate; a report only where --require-pass stops."""
+        from tic_manifest.cli import probe, validate
+        from tic_manifest.cli.build import run_build
+
+        build = run_build(self._ctx, session)
+        probe.run_probe(self._ctx, session, build)
+        if self._strict and self._stops(seen := probe.judged(session)):
+            return seen
+        validate.run_validate(self._ctx, session, build)
+        return seen if self._strict and self._stops(seen := validate.judged(session)) else None
+
+    def _delivered(self, session: Session) -> Report:
+        """Assemble and print rows and digests; the verdict is the report."""
         from tic_manifest.cli.assemble import run_assemble
         from tic_manifest.render.delivery import rows_text
 
         made = run_assemble(self._ctx, session, self._recipe)
-        judged = _verdict(session, made)
-        sys.stdout.write(rows_text(made.judged.rows))
-        for line in self._digests(session, made):
-            sys.stdout.write(line + "\n")
-        self._write(judged, outputs)
-        return judged.exit_code if self._strict else 0
+        self._print(rows_text(made.judged.rows))
+        self._print("".join(f"{line}\n" for line in self._digests(session, made)))
+        self.delivered = True
+        return _verdict(session, made)
 
-    def _stopped(self, judged: Report) -> bool:
-        sys.stdout.write(renderer("text")(judged, color=self._ctx.obj.use_color))
-        sys.stdout.flush()
+    def _stops(self, judged: Report) -> bool:
         return self._strict and judged.outcome is not Outcome.PASS
+
+    def _print(self, text: str) -> None:
+        if self._quiet:
+            sys.stderr.write(text)
+        else:
+            to_stdout(text)
 
     def _digests(self, session: Session, made: Assembled) -> list[str]:
         build = session.need("build")
@@ -133,11 +146,6 @@ class _Run:
             f"delivery manifest digest: {digest_of(made.statement)}",
             f"verify with: tic-manifest verify oci:{layout}@{build.platform_digest}",
         ]
-
-    def _write(self, judged: Report, outputs: tuple[tuple[str, str], ...]) -> None:
-        from tic_manifest.cli.output import finish
-
-        finish(self._ctx, judged, outputs)
 
 
 def _verdict(session: Session, made: Assembled) -> Report:

@@ -52,10 +52,12 @@ def command(
     With --check: exit 1 where recipe, Dockerfile, agent, workers or schema changed since the lock was made.
     """
     work = wiring.work_folder(work_dir)
-    if check:
-        return judging(ctx, "lock", outputs, lambda: checked(recipe, work, project, out))
     if repin is not None and (check or offline):
         raise click.UsageError("--repin asks the forge: it goes neither with --check nor with --offline")
+    if check:
+        return judging(ctx, "lock", outputs, lambda: checked(recipe, work, project, out))
+    if outputs:
+        raise click.UsageError("--output goes with --check: making a lock judges nothing")
     with work.writing():
         if repin is not None:
             moved(recipe, repin, work)

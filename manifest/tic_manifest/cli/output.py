@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 import tempfile
@@ -13,7 +14,7 @@ import click
 
 from tic_manifest.cli.app import Settings
 from tic_manifest.cli.job_summary import append_summary
-from tic_manifest.errors import PersonError, RefusedError, TicError
+from tic_manifest.errors import PersonError, RefusedError, TicError, UnavailableError
 from tic_manifest.model.verdict import Check, Report, Status, finding, report
 from tic_manifest.render import renderer
 
@@ -50,9 +51,27 @@ def finish(ctx: click.Context, judged: Report, outputs: tuple[tuple[str, str], .
         if target:
             write_whole(Path(target), text.encode())
         else:
-            sys.stdout.write(text)
-            sys.stdout.flush()
+            to_stdout(text)
     return judged.exit_code
+
+
+def to_stdout(text: str) -> None:
+    """Write to standard output. A reader that went away changes no verdict; a full disk is exit 3."""
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except OSError as error:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise UnavailableError(
+            "DISK_FULL", "cannot write to standard output", actual=error.strerror or ""
+        ) from error
+
+
+def has_stdout(outputs: tuple[tuple[str, str], ...]) -> bool:
+    """Whether a report was asked for on standard output: then nothing else is written there."""
+    return any(not target for _, target in outputs)
 
 
 def judged_error(command: str, error: TicError) -> Report:
@@ -85,15 +104,36 @@ def judging(
 
 
 def write_whole(target: Path, data: bytes) -> None:
-    """Write a file of the user's choice whole or not at all. Raises PersonError without its folder."""
+    """Write a file of the user's choice whole or not at all.
+
+    Raises PersonError where that place is no file's, UnavailableError RIGHTS or DISK_FULL.
+    """
+    if target.is_dir():
+        raise PersonError(
+            "USAGE", "cannot write there", where=str(target), expected="a file", actual="a folder"
+        )
     try:
         handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
-    except OSError as error:
+    except (FileNotFoundError, NotADirectoryError) as error:
         raise PersonError("USAGE", "cannot write there", where=str(target), actual=str(error)) from error
-    with os.fdopen(handle, "wb") as stream:
-        stream.write(data)
-    os.chmod(name, 0o666 & ~_umask())
-    os.replace(name, target)
+    except OSError as error:
+        raise _unwritable(target, error) from error
+    try:
+        with os.fdopen(handle, "wb") as stream:
+            stream.write(data)
+        os.chmod(name, 0o666 & ~_umask())
+        os.replace(name, target)
+    except OSError as error:
+        raise _unwritable(target, error) from error
+    finally:
+        Path(name).unlink(missing_ok=True)
+
+
+def _unwritable(target: Path, error: OSError) -> UnavailableError:
+    code = "DISK_FULL" if error.errno in {errno.ENOSPC, errno.EDQUOT} else "RIGHTS"
+    return UnavailableError(
+        code, "cannot write there", where=str(target), actual=error.strerror or str(error)
+    )
 
 
 def _umask() -> int:

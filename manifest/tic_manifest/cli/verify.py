@@ -12,7 +12,7 @@ import click
 
 from tic_manifest.cli.output import judging, output_option
 from tic_manifest.cli.wiring import progress, read_person_file
-from tic_manifest.errors import PersonError
+from tic_manifest.errors import PersonError, UnavailableError
 from tic_manifest.formats.reference import mutable, parse_reference, require_digest
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ def _verify(ctx: click.Context, asked: _Asked) -> VerifyReport:
     options = _options(asked)
     source = open_image(reference)
     if reference.digest is None and reference.tag is not None:
-        raise mutable(reference, source.resolve(reference.tag))
+        raise mutable(reference, behind(source, reference.tag))
     tools = Tools(reader=read_blobs, judge=judge_delivery, progress=progress(ctx), trees=read_trees)
     return verify(source, require_digest(reference), options, tools)
 
@@ -145,6 +145,14 @@ def _signers(keys: list[PublicKey]) -> Signers:
     from tic_manifest.formats.signing import signers_of
 
     return partial(signers_of, keys)
+
+
+def behind(source: ImageSource, tag: str) -> str | None:
+    """The digest that a tag names now; None where nobody answers: the tag is refused all the same."""
+    try:
+        return source.resolve(tag)
+    except UnavailableError:
+        return None
 
 
 def open_image(reference: ImageReference) -> ImageSource:

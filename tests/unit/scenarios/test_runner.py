@@ -217,8 +217,9 @@ def test_a_signal_ends_everything_and_leaves_nothing(number: int, code: int, tmp
     )
     program = Path(command_line.__file__).parents[1] / "run-scenarios"
     runner = subprocess.Popen(
-        [sys.executable, str(program), str(tmp_path / "all")], stdout=subprocess.DEVNULL
-    )
+        [sys.executable, str(program), str(tmp_path / "all")], stdout=subprocess.DEVNULL,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # the shell may have us ignore it
+    )  # fmt: skip
     for _ in range(200):
         if (tmp_path / "pids").is_file() and (tmp_path / "pids").read_text().count("\n") == 2:
             break
