@@ -10,7 +10,7 @@ RECIPE ?= images/recipes/cpu.yaml
 WORK ?= .tic
 IMAGE_FLAGS ?=
 
-.PHONY: help setup image test check unit clean bench mutants docs
+.PHONY: help setup image test check unit clean bench mutants
 
 help: ## what each target does
 	@awk -F':.*## ' '/^[a-z]+:.*## /{printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -44,6 +44,6 @@ bench: setup ## costs, as ratios in one run (not part of CI)
 mutants: setup ## planted faults must turn a scenario red (not part of CI)
 	$(BIN)/python scripts/mutants
 
-clean: ## stop what we started and delete what we made here
+clean: ## stop the demo forge and delete the work folder (the engine: scripts/engine down, or purge)
 	-scripts/demo-forge down
 	-$(BIN)/tic-manifest clean --all --work "$(WORK)"
