@@ -227,6 +227,9 @@ class Engine(Protocol):
     def load(self, layout: Path, digest: Digest) -> str:
         """Make an image of a layout runnable; returns what `run` takes, which names the digest."""
 
+    def end_left_over(self, run_id: str) -> None:
+        """End containers that a killed run of this delivery left; they would go on writing."""
+
     def run(self, container: Container) -> Ended:
         """Run to the end with no network. The container is gone afterwards, whatever happens."""
 

@@ -156,7 +156,7 @@ def evidence(
     """All evidence of a delivery whose two sides are equal, unless others are given."""
     left = scores("rollout", -1.0, -2.0) if rollout is None else rollout
     right = scores("trainer", -1.0, -2.0) if trainer is None else trainer
-    runs = (run("rollout", left), run("trainer", right))
+    runs = (run("rollout", left), run("trainer", right, needs=("rollout",)))
     files = {
         "lock.json": loaded.raw,
         "receipts/build.json": receipt(loaded, build_body()),

@@ -16,10 +16,11 @@ from pathlib import Path
 from typing import IO, Any, cast
 
 import docker
+import requests
 from docker.errors import DockerException, NotFound
 
 from tic_manifest.adapters.engine_build import Buildx
-from tic_manifest.adapters.engine_run import run_container
+from tic_manifest.adapters.engine_run import end_left_over, run_container
 from tic_manifest.adapters.layout_read import read_built
 from tic_manifest.errors import UnavailableError
 from tic_manifest.formats.canonical import digest_of
@@ -117,15 +118,22 @@ class ContainerEngine:
         """Run to the end with no network. The container is gone afterwards, whatever happens."""
         try:
             return run_container(self._client, container)
-        except DockerException as error:
+        except (DockerException, requests.RequestException) as error:
             raise _failed(f"the engine did not run {container.name}", error) from error
+
+    def end_left_over(self, run_id: str) -> None:
+        """End containers that a killed run of this delivery left."""
+        try:
+            end_left_over(self._client, run_id)
+        except (DockerException, requests.RequestException) as error:
+            raise _failed("the engine did not answer", error) from error
 
     def _has(self, digest: Digest) -> bool:
         try:
             return str(self._client.images.get(digest).id) == digest
         except NotFound:
             return False
-        except DockerException as error:
+        except (DockerException, requests.RequestException) as error:
             raise _failed("the engine did not answer", error) from error
 
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import time
 import uuid
 from collections import deque
 from pathlib import Path
-from threading import Thread
+from threading import Thread, current_thread, main_thread
 from typing import Any
 
 import requests
@@ -26,7 +27,6 @@ _JOIN_SECONDS = 20
 
 def run_container(client: Any, wanted: Container) -> Ended:
     """Run it, write its output to the log (64 MiB at most), and say how it ended."""
-    _remove_left_over(client, wanted)
     container = client.containers.create(**_settings(wanted))
     log = _Log(wanted.log)
     try:
@@ -40,8 +40,15 @@ def run_container(client: Any, wanted: Container) -> Ended:
         reader.join(_JOIN_SECONDS)
         return _ended(container, timed_out, log)
     finally:
+        heeded = _heed(signal.SIG_IGN)
         _remove(container)
         _give_back(client, wanted)
+        _heed(heeded)
+
+
+def _heed(handler: Any) -> Any:
+    """Set what a second Ctrl-C does: nothing while a container is being removed."""
+    return signal.signal(signal.SIGINT, handler) if current_thread() is main_thread() else None
 
 
 def _settings(wanted: Container) -> dict[str, Any]:
@@ -71,8 +78,11 @@ def _wait(container: Any, seconds: int) -> bool:
         try:
             container.wait(timeout=max(1.0, left))
             return True
-        except (requests.ReadTimeout, requests.ConnectionError):
+        except requests.ReadTimeout:
             continue
+        except requests.ConnectionError:
+            time.sleep(1)
+            container.client.ping()
     return False
 
 
@@ -111,15 +121,14 @@ class _Log:
         self.tail.extend(line[:_MAX_LINE].decode("utf-8", "replace") for line in lines if line.strip())
 
 
-def _remove_left_over(client: Any, wanted: Container) -> None:
+def end_left_over(client: Any, run_id: str) -> None:
     """End what a killed run of the same delivery left: it would go on writing to the output folders."""
-    if wanted.run_id:
-        for one in client.containers.list(all=True, filters={"label": f"{LABEL}={wanted.run_id}"}):
-            _remove(one)
+    for one in client.containers.list(all=True, filters={"label": f"{LABEL}={run_id}"}):
+        _remove(one)
 
 
 def _remove(container: Any) -> None:
-    with contextlib.suppress(NotFound):
+    with contextlib.suppress(NotFound, requests.RequestException):
         container.remove(force=True, v=True)
 
 

@@ -31,9 +31,14 @@ class RunFolders:
     def fresh(self, name: str) -> Path:
         """An empty output folder for a run; what an earlier try left is gone."""
         target = self.path(name)
-        if target.is_symlink() or target.exists():
-            shutil.rmtree(target)
-        target.mkdir(parents=True)
+        try:
+            if target.is_symlink() or target.exists():
+                shutil.rmtree(target)
+            target.mkdir(parents=True)
+        except OSError as error:
+            raise UnavailableError(
+                "RIGHTS", "cannot empty an output folder", where=str(target), actual=str(error)
+            ) from error
         return target
 
     def outputs(self, name: str) -> tuple[Artifact, ...]:
@@ -58,19 +63,38 @@ class RunFolders:
 
 
 def _regular(root: Path) -> Iterator[str]:
-    for folder, _, names in os.walk(root, followlinks=False):
+    for folder, _, names in os.walk(root, followlinks=False, onerror=_unreadable):
         for name in names:
             path = Path(folder) / name
             if stat.S_ISREG(path.lstat().st_mode):
-                yield path.relative_to(root).as_posix()
+                yield _utf8(path.relative_to(root).as_posix())
+
+
+def _utf8(name: str) -> str:
+    try:
+        name.encode()
+    except UnicodeEncodeError as error:
+        raise UnavailableError(
+            "WORKER_EXIT", "a worker left a file whose name is not UTF-8", actual=ascii(name)
+        ) from error
+    return name
+
+
+def _unreadable(error: OSError) -> None:
+    raise UnavailableError(
+        "RIGHTS", "cannot read what a worker left", where=str(error.filename), actual=str(error)
+    )
 
 
 def _artifact(root: Path, relative: str) -> Artifact:
     digest, size = hashlib.sha256(), 0
-    with _open(root / relative) as stream:
-        while chunk := stream.read(CHUNK):
-            digest.update(chunk)
-            size += len(chunk)
+    try:
+        with _open(root / relative) as stream:
+            while chunk := stream.read(CHUNK):
+                digest.update(chunk)
+                size += len(chunk)
+    except OSError as error:
+        _unreadable(error)
     return Artifact(name=relative, digest="sha256:" + digest.hexdigest(), size=size)
 
 

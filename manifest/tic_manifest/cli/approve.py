@@ -10,7 +10,7 @@ import click
 from tic_manifest.adapters.clock import SystemClock
 from tic_manifest.cli.output import write_whole
 from tic_manifest.cli.wiring import approval_path, read_person_file, work_folder, work_option
-from tic_manifest.errors import UnavailableError
+from tic_manifest.errors import PersonError, UnavailableError
 from tic_manifest.formats.canonical import canonical_bytes
 from tic_manifest.formats.lock import checklist_digest, recipe_digest, resolved_digest
 from tic_manifest.formats.recipe import read_recipe
@@ -26,6 +26,10 @@ def command(recipe: Path, name: str, work_dir: Path) -> None:
     """Write the approval file of RECIPE beside it. The recipe itself is never changed."""
     from tic_manifest.stages.session import open_session
 
+    if not 1 <= len(name) <= 200 or not name.isprintable():
+        raise PersonError(
+            "USAGE", "--as takes the name of a person", expected="1 to 200 printable characters", actual=name
+        )
     said = read_recipe(read_person_file(recipe), str(recipe))
     lock = open_session(work_folder(work_dir)).lock
     if recipe_digest(said) != lock.lock.recipe_digest:

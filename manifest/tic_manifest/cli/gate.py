@@ -15,10 +15,10 @@ from tic_manifest.cli.output import judging, output_option, write_whole
 from tic_manifest.errors import PersonError
 from tic_manifest.formats.lock import read_lock
 from tic_manifest.formats.recipe import read_recipe
-from tic_manifest.model.gate import GateFacts
+from tic_manifest.model.gate import GateFacts, Unknown
 from tic_manifest.model.receipt import GateBody
 from tic_manifest.model.recipe import Recipe
-from tic_manifest.model.verdict import Outcome, Report
+from tic_manifest.model.verdict import Report
 from tic_manifest.rules.gate import judge
 from tic_manifest.stages.gate import gather, pinned, policy_of
 from tic_manifest.stages.gate_repin import Certificate, certificates, repinned, with_certificates
@@ -129,14 +129,14 @@ def gate_of(ctx: click.Context, recipe: Path, work: WorkFolder) -> Gated:
 def keep_gate(session: Session, gated: Gated) -> None:
     """Write the gate's receipt, unless one with the same facts is there.
 
-    A look that decided nothing, the forge being away, does not replace one that did: each names its time.
+    A look at a forge that was away does not replace one that saw it: each names its time.
     """
     from tic_manifest.stages.gate_receipt import gate_receipt
 
     kept = session.receipt("gate")
     if kept is not None and isinstance(kept.body, GateBody):
-        undecided = gated.report.outcome is Outcome.INCONCLUSIVE
-        if kept.body.facts == gated.facts or undecided:
+        away = all(isinstance(one.pull, Unknown) for one in gated.facts.pulls)
+        if kept.body.facts == gated.facts or away:
             return
     session.keep(
         gate_receipt(

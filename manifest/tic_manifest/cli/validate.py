@@ -47,7 +47,7 @@ def run_validate(ctx: click.Context, session: Session, build: Receipt) -> Receip
     bench = wiring.bench(ctx, session)
     subject_ = subject(session, bench, build)
     refuse_unclean(build, subject_)
-    receipt = validate(subject_, bench, build, session.receipt("validate"))
+    receipt = validate(subject_, bench, build, session.receipt("probe"), session.receipt("validate"))
     session.keep(receipt)
     return receipt
 

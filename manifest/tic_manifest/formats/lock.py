@@ -9,6 +9,7 @@ from pydantic import JsonValue
 
 from tic_manifest.errors import RefusedError
 from tic_manifest.formats.canonical import canonical_bytes, canonical_digest, digest_of, plain
+from tic_manifest.formats.recipe import reference_problem
 from tic_manifest.formats.strict_json import read_model
 from tic_manifest.model.base import Digest
 from tic_manifest.model.lock import Lock
@@ -33,7 +34,19 @@ def read_lock(raw: bytes, where: str) -> LoadedLock:
     recipe = read_model(json.dumps(lock.recipe).encode(), Recipe, f"{where}: recipe")
     if canonical_digest(lock.recipe) != lock.recipe_digest:
         raise RefusedError("SCHEMA", "the lock's recipe is not the one its digest names", where=where)
+    _refuse_contradiction(lock, recipe, where)
     return LoadedLock(raw=raw, digest=digest_of(raw), lock=lock, recipe=recipe)
+
+
+def _refuse_contradiction(lock: Lock, recipe: Recipe, where: str) -> None:
+    """A lock resolves its own recipe: same pull requests, same pins, and references that lead somewhere."""
+    pins = {one.name: (one.url, one.base, one.head) for one in lock.pull_requests}
+    asked = {name: (one.url, one.base, one.head) for name, one in recipe.pull_requests.items()}
+    if pins != asked or len(pins) != len(lock.pull_requests):
+        raise RefusedError("SCHEMA", "the lock's pull requests are not its recipe's", where=where)
+    problem = reference_problem(recipe)
+    if problem:
+        raise RefusedError("SCHEMA", problem[1], where=where, actual=problem[2])
 
 
 def recipe_data(recipe: Recipe) -> dict[str, JsonValue]:

@@ -84,29 +84,39 @@ def _check_pull(name: str, pull: PullRequest, located: Located, where: str) -> N
         )  # fmt: skip
 
 
-def _check_references(recipe: Recipe, located: Located, where: str) -> None:
-    for name, worker in recipe.workers.items():
-        for need in worker.needs:
-            if need not in recipe.workers or need == name:
-                place = f"{where}:{located.line(('workers', name, 'needs'))}"
-                raise PersonError(
-                    "RECIPE",
-                    f"workers.{name}.needs names no other worker",
-                    where=place,
-                    expected="a key of workers",
-                    actual=need,
-                )
+def reference_problem(recipe: Recipe) -> tuple[tuple[str | int, ...], str, str] | None:
+    """The first reference that leads nowhere, or name that stands twice: path, words, what was said."""
+    workers = recipe.workers
+    for name, worker in workers.items():
+        bad = next((one for one in worker.needs if one not in workers or one == name), None)
+        if bad is not None:
+            return ("workers", name, "needs"), f"workers.{name}.needs names no other worker", bad
     for index, row in enumerate(recipe.validation.comparisons):
-        for side in (row.left, row.right):
-            if side.partition("/")[0] not in recipe.workers:
-                place = f"{where}:{located.line(('validation', 'comparisons', index))}"
-                raise PersonError(
-                    "RECIPE",
-                    f"comparison {row.id} names no worker",
-                    where=place,
-                    expected="WORKER/FILE",
-                    actual=side,
-                )
+        bad = next((side for side in (row.left, row.right) if side.partition("/")[0] not in workers), None)
+        if bad is not None:
+            return ("validation", "comparisons", index), f"comparison {row.id} names no worker", bad
+    for path, ids in _ids(recipe).items():
+        twice = next((index for index, one in enumerate(ids) if one in ids[:index]), None)
+        if twice is not None:
+            return (*path, twice), "an id stands twice", ids[twice]
+    return None
+
+
+def _ids(recipe: Recipe) -> dict[tuple[str, ...], list[str]]:
+    return {
+        ("validation", "comparisons"): [row.id for row in recipe.validation.comparisons],
+        ("acceptance",): [row.id for row in recipe.acceptance],
+    }
+
+
+def _check_references(recipe: Recipe, located: Located, where: str) -> None:
+    problem = reference_problem(recipe)
+    if problem is not None:
+        path, what, actual = problem
+        place = f"{where}:{located.line(path)}"
+        raise PersonError(
+            "RECIPE", what, where=place, expected="a key of workers, each id once", actual=actual
+        )
 
 
 def _person_error(error: ValidationError, located: Located, where: str) -> PersonError:

@@ -11,6 +11,7 @@ from typing import Annotated, Literal
 from pydantic import Field, StringConstraints
 
 from tic_manifest.model.base import Digest, GitCommit, GitTree, Name, Value
+from tic_manifest.model.recipe import Policy
 
 MAX_LISTED = 100
 """Most commits or paths that one list of facts holds."""
@@ -314,3 +315,13 @@ class GateFacts(Value):
     policy: GatePolicy
     pulls: tuple[PullRequestFacts, ...]
     partial: bool = False
+
+
+def gate_policy(policy: Policy) -> GatePolicy:
+    """The gate's part of a recipe's policy."""
+    return GatePolicy(
+        drift_commits=policy.base_drift.max_commits,
+        drift_action=policy.base_drift.action,
+        forge_mergeable=policy.forge_mergeable,
+        out_of_scope=policy.out_of_scope,
+    )

@@ -25,6 +25,12 @@ from tic_manifest.rules.validation import Compared, judge_all
 UNMEASURED = "no run of this delivery measures it"
 BY_DEFAULT_OUT = frozenset({"build.reproducible"})
 """A rebuild that was not made blocks nothing (issue 2, item 7); printed and delivered all the same."""
+NEVER_OUT = frozenset({"delivery.bound", "build.layers", "workers.asked"})
+"""What the evidence is about at all: no recipe and no checklist leaves these out."""
+BY_SHORT_NAME = frozenset({"validation", "status"})
+SHORT = frozenset({"build.reproducible", "build.hermetic", "workers.shutdown"})
+UNMEASURABLE = frozenset({"quality", "performance"})
+"""Statuses that no comparison of bytes can decide."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -124,13 +130,20 @@ def _measured(dossier: Dossier, compared: Mapping[str, Compared]) -> tuple[list[
 
 def _status(recipe: Recipe, name: str, checks: list[Check]) -> Check:
     """One of the five statuses: the worst of its comparisons, `not_run` where it has none."""
-    mine = {f"validation.{row.id}" for row in recipe.validation.comparisons if row.status == name}
-    seen = {check.status for check in checks if check.id in mine}
+    rows = [row for row in recipe.validation.comparisons if row.status == name and name not in UNMEASURABLE]
+    seen = {check.status for check in checks if check.id in {f"validation.{row.id}" for row in rows}}
     order = [Status.FAIL, Status.INCONCLUSIVE, Status.NOT_RUN, Status.PASS]
     status = next((one for one in order if one in seen), Status.NOT_RUN)
+    if status is Status.PASS and not any(row.kind == "cross_stack" for row in rows):
+        return _undecided(name)
     reasons = {str(key): text for key, text in recipe.validation.not_run.items()}
     reason = reasons.get(name, UNMEASURED) if status is Status.NOT_RUN else ""
     return Check(id=f"status.{name}", status=status, subject="final validation", reason=reason)
+
+
+def _undecided(name: str) -> Check:
+    reason = "no comparison across stacks: inference alone says nothing of the trainer"
+    return Check(id=f"status.{name}", status=Status.INCONCLUSIVE, subject="final validation", reason=reason)
 
 
 def _approval(dossier: Dossier) -> tuple[list[Check], list[Finding]]:
@@ -158,11 +171,12 @@ def _with_states(recipe: Recipe, checks: Iterable[Check], *, whole: bool = True)
     out = set(recipe.policy.out_of_scope)
     done, known = [], set()
     for check in checks:
-        short = check.id.rpartition(".")[2]
-        hidden = check.id in BY_DEFAULT_OUT or {check.id, short} & out
-        state = asked.get(short, State.OUT_OF_SCOPE if hidden else check.state)
-        known.add(short)
-        done.append(check.model_copy(update={"state": state}))
+        names = _names(check)
+        said = next((asked[name] for name in names if name in asked), None)
+        hidden = check.id in BY_DEFAULT_OUT or set(names) & out
+        state = said or (State.OUT_OF_SCOPE if hidden else check.state)
+        known |= set(names)
+        done.append(check.model_copy(update={"state": State.REQUIRED if check.id in NEVER_OUT else state}))
     return done + [
         Check(
             id=f"acceptance.{name}",
@@ -174,6 +188,12 @@ def _with_states(recipe: Recipe, checks: Iterable[Check], *, whole: bool = True)
         for name, state in asked.items()
         if whole and name not in known
     ]
+
+
+def _names(check: Check) -> list[str]:
+    """How checklist and policy call a check: by its id, the measured ones by its last word as well."""
+    first, _, last = check.id.rpartition(".")
+    return [check.id, last] if first in BY_SHORT_NAME or check.id in SHORT else [check.id]
 
 
 def _not_run(checks: Iterable[Check]) -> list[Finding]:

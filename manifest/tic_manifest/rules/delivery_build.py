@@ -7,7 +7,7 @@ from tic_manifest.model.oci import JudgedImage
 from tic_manifest.model.receipt import BuildBody
 from tic_manifest.model.recipe import PullRequest
 from tic_manifest.model.verdict import Check, Finding, Status, check_of, finding
-from tic_manifest.rules.dossier import Dossier
+from tic_manifest.rules.dossier import BUILD_LOG, Dossier
 
 REPRODUCIBLE = "build.reproducible"
 
@@ -49,11 +49,28 @@ def _layers(dossier: Dossier, body: BuildBody, image: JudgedImage) -> list[Findi
     found = []
     if list(body.layers) != now:
         found.append(finding("STALE", Status.FAIL, "layers", expected=list(body.layers), actual=list(now)))
+    pairs = [("config", image.manifest.config.digest, body.config_digest)]
     base = dossier.lock.lock.base
+    if isinstance(base, ImageRoot):
+        pairs.append(("base", base.platform_digest, body.base_platform_digest))
+    found += [finding("STALE", Status.FAIL, n, expected=a, actual=b) for n, a, b in pairs if a != b]
+    found += _log(dossier, body)
     want = list(base.layers) if isinstance(base, ImageRoot) else []
     if want and now[: len(want)] != want:
         found.append(finding("BASE_LAYERS", Status.FAIL, "base", expected=want, actual=now[: len(want)]))
     return found
+
+
+def _log(dossier: Dossier, body: BuildBody) -> list[Finding]:
+    log = dossier.artifact(BUILD_LOG)
+    if log is None:
+        missing = finding(
+            "EVIDENCE_MISSING", Status.INCONCLUSIVE, BUILD_LOG, expected=body.log.digest, actual=None
+        )
+        return [missing]
+    if log.digest == body.log.digest:
+        return []
+    return [finding("STALE", Status.FAIL, BUILD_LOG, expected=body.log.digest, actual=log.digest)]
 
 
 def _wheel(dossier: Dossier, body: BuildBody, name: str) -> list[Finding]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from tic_manifest.model.gate import GateFacts
+from tic_manifest.model.gate import GateFacts, gate_policy
 from tic_manifest.model.lock import LockedPullRequest
-from tic_manifest.model.verdict import Check, Finding, Report, State, Status, finding
+from tic_manifest.model.verdict import Check, Finding, Report, State, Status, check_of, finding
 from tic_manifest.rules import gate
 from tic_manifest.rules.dossier import Dossier
 
@@ -19,21 +19,38 @@ def judge_gate(dossier: Dossier) -> tuple[list[Check], list[Finding]]:
     facts = dossier.gate.facts
     judged = gate.judge(facts)
     stale = [one for pull in pulls for one in _stale(pull, facts)]
+    looser = _looser(dossier, facts)
     checks = [_row(pull.name, judged, stale) for pull in pulls]
-    return [*checks, *_out_of_scope(judged)], [*stale, *judged.findings]
+    checks.append(check_of("gate.policy", looser, subject="gate policy"))
+    return [*checks, *_out_of_scope(judged)], [*stale, *looser, *judged.findings]
 
 
 def _stale(pull: LockedPullRequest, facts: GateFacts) -> list[Finding]:
-    """What the gate judged must be what the lock pins."""
+    """What the gate judged must be what the lock pins: the same pull request, target, base and head."""
     seen = next((one for one in facts.pulls if one.name == pull.name), None)
-    if seen is None or (seen.pinned_base, seen.pinned_head) == (pull.base, pull.head):
+    if seen is None:
         return []
-    pins, judged = [pull.base, pull.head], [seen.pinned_base, seen.pinned_head]
+    pins = [pull.url, pull.branch, pull.base, pull.head]
+    judged = [seen.url, seen.target, seen.pinned_base, seen.pinned_head]
+    if judged == pins:
+        return []
     return [
         finding(
             "STALE", Status.FAIL, pull.name, what="the gate judged other pins", expected=pins, actual=judged
         )
     ]
+
+
+def _looser(dossier: Dossier, facts: GateFacts) -> list[Finding]:
+    """The gate obeyed the policy of this recipe and no other."""
+    asked = gate_policy(dossier.lock.recipe.policy)
+    if facts.policy == asked:
+        return []
+    said = finding(
+        "STALE", Status.FAIL, "gate policy", what="the gate obeyed another policy than the recipe's",
+        expected=asked.model_dump(mode="json"), actual=facts.policy.model_dump(mode="json"),
+    )  # fmt: skip
+    return [said]
 
 
 def _row(name: str, judged: Report, stale: list[Finding]) -> Check:

@@ -35,10 +35,40 @@ def judge_probe(dossier: Dossier) -> tuple[list[Check], list[Finding]]:
             rows, found = [check_of(f"probe.{run.role}", [said], subject=run.name)], [said]
         else:
             reports[run.name] = read_model(raw, ProbeReport, f"runs/{run.name}/{OBSERVATION}")
-            rows, found = judge_observation(reports[run.name])
+            rows, found = _own(dossier, run, reports[run.name])
         checks, findings = [*checks, *rows], [*findings, *found]
+    absent = _absent(dossier)
+    checks += [check_of(f"probe.{one.subject}", [one], subject=one.subject) for one in absent]
+    findings += absent
     checks += attributions(dossier, reports)
     return [_summed(checks), *checks], findings
+
+
+def _own(dossier: Dossier, run: WorkerRun, report: ProbeReport) -> tuple[list[Check], list[Finding]]:
+    """An observation judged, if it is of the role that this worker has: a copy vouches for nothing."""
+    wanted = dossier.lock.recipe.workers[run.name].role
+    if report.role == wanted:
+        return judge_observation(report)
+    said = finding(
+        "STALE",
+        Status.FAIL,
+        run.name,
+        what="an observation of another role",
+        expected=wanted,
+        actual=report.role,
+    )
+    return [check_of(f"probe.{wanted}", [said], subject=run.name)], [said]
+
+
+def _absent(dossier: Dossier) -> list[Finding]:
+    """Workers that the recipe wants probed and the receipt has no run of."""
+    seen = {run.name for run in _observed(dossier)}
+    workers = dossier.lock.recipe.workers
+    missing = [name for name, worker in workers.items() if worker.stage == "probe" and name not in seen]
+    return [
+        finding("PROBE_MISSING", Status.INCONCLUSIVE, name, expected=OBSERVATION, actual=None)
+        for name in missing
+    ]
 
 
 def _not_run(dossier: Dossier) -> str:

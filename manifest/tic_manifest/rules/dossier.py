@@ -97,6 +97,8 @@ def _receipt(files: Mapping[str, bytes], stage: str) -> Receipt:
         raise RefusedError(
             "SCHEMA", "a receipt of another stage", where=name, expected=stage, actual=receipt.body.stage
         )
+    if getattr(receipt.body, "emulated", False) and getattr(receipt.body, "runs", ()):
+        raise RefusedError("SCHEMA", "a stage that ran nothing natively has no runs", where=name)
     return receipt
 
 

@@ -16,6 +16,10 @@ WIDTH = {"float32": 4, "float64": 8, "bfloat16": 2, "float16": 2}
 """Bytes of one score, little-endian as stored."""
 
 
+MAX_SCORES = 1 << 22
+"""Most scores of one side; more would cost memory without end."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Scores:
     """One side: `payload` holds `count` values of `dtype`, requests one after the other.
@@ -46,6 +50,8 @@ def fault(scores: Scores) -> str:
     if width is None:
         return f"unknown dtype {scores.dtype}"
     total = sum(scores.lengths)
+    if total > MAX_SCORES:
+        return f"{total} scores, at most {MAX_SCORES} are compared"
     if len(scores.payload) != total * width:
         return f"{len(scores.payload)} bytes of scores, {total * width} expected"
     if len(scores.mask) != total or any(one > 1 for one in scores.mask):

@@ -8,7 +8,12 @@ from tic_manifest.model.delivery import ImageRow, Statement
 from tic_manifest.model.policy import Policy
 from tic_manifest.model.verdict import Check, Finding, State, Status, finding
 
-NEVER_OUT = frozenset({"image.documents", "image.presence"})
+NEVER_OUT = frozenset(
+    {
+        "image.documents", "image.presence", "delivery.bound", "delivery.claims", "delivery.evidence",
+        "delivery.manifest", "build.layers", "workers.asked",
+    }
+)  # fmt: skip
 """Checks that no policy can leave out: without them nothing else is about this image."""
 
 

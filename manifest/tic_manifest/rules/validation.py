@@ -103,6 +103,9 @@ def _gradient(subject: str, side: Side) -> list[Finding]:
     """A grad-enabled forward is one whose tensors say so (VER-7); a no-grad pass cannot stand in for it."""
     if side.record is None or side.scores is not side.record.scores_grad:
         return []
+    quiet, graded = side.record.scores, side.record.scores_grad
+    if quiet is not None and graded is not None and quiet.file == graded.file:
+        return [_unsure("GRAD_NOT_ENABLED", subject, expected="a file of its own", actual=graded.file)]
     facts = side.record.grad
     if facts is not None and facts.calls and facts.requires_grad and facts.grad_fn:
         return []
@@ -123,9 +126,28 @@ def _pair_faults(subject: str, row: Comparison, left: Side, right: Side) -> list
     found = [_unsure(code, subject, expected=x, actual=y) for code, x, y in pairs if x != y]
     if shapes[0] != shapes[1] and not found:
         found = [_unsure("UNBOUND/shape", subject, actual="the masks differ")]
+    found += _identity(subject, row, left, right)
     if _one_process(left, right):
         found.append(_unsure("UNBOUND/process", subject, actual=f"both sides: {left.name}"))
     return found or _treatment(subject, row, a, b)
+
+
+def _identity(subject: str, row: Comparison, left: Side, right: Side) -> list[Finding]:
+    """Each side is of the role that its run had, held known weights, and across stacks the roles differ."""
+    found, records = [], [(side, side.record) for side in (left, right) if side.record is not None]
+    for side, record in records:
+        if not record.checkpoint and _same_checkpoint(records):
+            found.append(_unsure("UNBOUND/checkpoint", subject, expected="digests of the weights", actual={}))
+        if side.run is not None and side.run.role != record.role:
+            found.append(_unsure("UNBOUND/process", subject, expected=side.run.role, actual=record.role))
+    roles = {record.role for _, record in records}
+    if row.kind == "cross_stack" and len(roles) == 1 and not _one_process(left, right):
+        found.append(_unsure("UNBOUND/process", subject, actual="both sides are of one role"))
+    return found
+
+
+def _same_checkpoint(records: list[tuple[Side, WorkerRecord]]) -> bool:
+    return len({tuple(sorted(record.checkpoint.items())) for _, record in records}) == 1
 
 
 def _one_process(left: Side, right: Side) -> bool:

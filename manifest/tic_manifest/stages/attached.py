@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
@@ -75,11 +76,15 @@ class EvidenceFiles(Mapping[str, bytes]):
     def __init__(self, source: ImageSource, statement: Statement) -> None:
         self._source = source
         self._named = {one.name: one for one in statement.predicate.evidence}
-        self._kept: dict[str, bytes | None] = {}
+        self._kept: dict[Digest, bytes | None] = {}
+        self._bytes = 0
 
     def __getitem__(self, name: str) -> bytes:
-        data = self._kept[name] if name in self._kept else self._read(name)
-        if data is None:
+        one = self._named.get(name)
+        data = (
+            None if one is None else self._kept[one.digest] if one.digest in self._kept else self._read(one)
+        )
+        if data is None or (one is not None and len(data) != one.size):
             raise KeyError(name)
         return data
 
@@ -92,18 +97,20 @@ class EvidenceFiles(Mapping[str, bytes]):
     def __len__(self) -> int:
         return sum(1 for _ in self)
 
-    def _read(self, name: str) -> bytes | None:
-        one = self._named.get(name)
-        data = None if one is None else _read_exact(self._source, one)
-        if data is None or len(data) <= KEPT_BYTES:
-            self._kept[name] = data
+    def _read(self, one: Artifact) -> bytes | None:
+        """Kept by digest and only while all that is kept is small: names cost no memory."""
+        data = _read_exact(self._source, one)
+        size = 0 if data is None else len(data)
+        if size <= KEPT_BYTES and self._bytes + size <= MAX_EVIDENCE_BYTES:
+            self._kept[one.digest] = data
+            self._bytes += size
         return data
 
 
 def check_named_twice(statement: Statement, subject: str) -> list[Finding]:
     """A name of evidence stands once, so that two readers take the same file."""
-    names = [one.name for one in statement.predicate.evidence]
-    twice = sorted({name for name in names if names.count(name) > 1})
+    counted = Counter(one.name for one in statement.predicate.evidence)
+    twice = sorted(name for name, count in counted.items() if count > 1)
     what = "a name of evidence stands twice"
     return [
         finding("SCHEMA", Status.INCONCLUSIVE, subject, what=what, actual=twice, refused=True)

@@ -12,6 +12,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from pydantic import ValidationError
+
 from tic_manifest.errors import RefusedError
 from tic_manifest.formats.canonical import digest_of, plain
 from tic_manifest.model.base import Digest
@@ -128,7 +130,10 @@ def _wheel(pull: LockedPullRequest, plan: Plan, session: Session, bench: BuildBe
 def _kept(raw: bytes | None, pull: LockedPullRequest, store: Store) -> BuiltWheel | None:
     if raw is None:
         return None
-    wheel = BuiltWheel.model_validate_json(raw)
+    try:
+        wheel = BuiltWheel.model_validate_json(raw)
+    except ValidationError:  # a note of another version: the wheel is built again
+        return None
     return wheel if wheel.tree == pull.head_tree and store.path(wheel.digest) is not None else None
 
 

@@ -21,6 +21,7 @@ from tic_manifest.model.gate import (
     MergeFacts,
     PullRequestFacts,
     Unknown,
+    gate_policy,
 )
 from tic_manifest.model.recipe import Policy, PullRequest, Recipe
 from tic_manifest.stages import gate_deps, gate_git, gate_stack
@@ -65,12 +66,7 @@ def _pinned(name: str, pull: PullRequest) -> Pinned:
 
 def policy_of(policy: Policy) -> GatePolicy:
     """The gate's part of a recipe's policy."""
-    return GatePolicy(
-        drift_commits=policy.base_drift.max_commits,
-        drift_action=policy.base_drift.action,
-        forge_mergeable=policy.forge_mergeable,
-        out_of_scope=policy.out_of_scope,
-    )
+    return gate_policy(policy)
 
 
 def gather(

@@ -15,11 +15,13 @@ OBSERVATION = "probe.json"
 def probe(subject: Subject, bench: Bench, earlier: Receipt | None) -> Receipt:
     """The receipt of the probe; an earlier one is returned as it is when it still stands."""
     names = in_order(subject, "input", "probe")
-    if earlier is not None and kept(earlier, subject, bench.runs, names):
+    host = bench.engine.host()
+    away = emulated(subject, host)
+    if earlier is not None and kept(earlier, subject, bench.runs, names, away=away):
         bench.progress.say("probe: nothing to do")
         return earlier
-    started, host = bench.clock.now(), bench.engine.host()
-    away = emulated(subject, host)
+    started = bench.clock.now()
+    bench.engine.end_left_over(subject.run_id)
     runs = () if away else tuple(_run(name, subject, bench) for name in names)
     return Receipt(
         schema_="tic/receipt/v1",

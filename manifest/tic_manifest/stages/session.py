@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import secrets
 from dataclasses import dataclass
 
@@ -80,7 +81,7 @@ def open_session(work: Work, lock_file: bytes | None = None) -> Session:
 
 def _run_id(work: Work, name: str) -> str:
     kept = work.read(name)
-    if kept is not None and len(kept.strip()) == 32:
+    if kept is not None and re.fullmatch(rb"[0-9a-f]{32}\n?", kept):
         return kept.decode().strip()
     made = secrets.token_hex(16)
     work.write(name, made.encode() + b"\n")

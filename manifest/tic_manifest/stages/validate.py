@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from tic_manifest.errors import RefusedError
+from collections.abc import Sequence
+
+from tic_manifest.errors import RefusedError, UnavailableError
 from tic_manifest.model.receipt import BuildBody, Receipt, ValidateBody
 from tic_manifest.stages.workers import Bench, Subject, as_child, emulated, in_order, kept, run_worker
 
@@ -36,15 +38,22 @@ def refuse_unclean(build: Receipt, subject: Subject) -> None:
         )  # fmt: skip
 
 
-def validate(subject: Subject, bench: Bench, build: Receipt, earlier: Receipt | None) -> Receipt:
+def validate(
+    subject: Subject, bench: Bench, build: Receipt, probe: Receipt | None, earlier: Receipt | None
+) -> Receipt:
     """The receipt of final validation; an earlier one is returned as it is when it still stands."""
     refuse_unclean(build, subject)
     names = in_order(subject, "validate")
-    if earlier is not None and kept(earlier, subject, bench.runs, names):
+    host = bench.engine.host()
+    away = emulated(subject, host)
+    if not away:
+        _check_inputs(subject, bench, probe, names)
+    standing = earlier is not None and (probe is None or earlier.started_at >= probe.finished_at)
+    if earlier is not None and standing and kept(earlier, subject, bench.runs, names, away=away):
         bench.progress.say("validate: nothing to do")
         return earlier
-    started, host = bench.clock.now(), bench.engine.host()
-    away = emulated(subject, host)
+    started = bench.clock.now()
+    bench.engine.end_left_over(subject.run_id)
     runs = [] if away else [
         run_worker(name, subject, bench, as_child, needs_file=RECORD) for name in names
     ]  # fmt: skip
@@ -59,3 +68,19 @@ def validate(subject: Subject, bench: Bench, build: Receipt, earlier: Receipt | 
         host=host,
         body=ValidateBody(runs=tuple(runs), emulated=away),
     )
+
+
+def _check_inputs(subject: Subject, bench: Bench, probe: Receipt | None, names: Sequence[str]) -> None:
+    """What validation takes from earlier runs is what their receipt vouches for, byte for byte.
+
+    Raises UnavailableError STAGE_MISSING.
+    """
+    workers = subject.lock.recipe.workers
+    vouched = {run.name: run.outputs for run in getattr(probe.body, "runs", ())} if probe else {}
+    wanted = {need for name in names for need in workers[name].needs if workers[need].stage != "validate"}
+    for need in sorted(wanted):
+        if need not in vouched or vouched[need] != bench.runs.outputs(need):
+            raise UnavailableError(
+                "STAGE_MISSING", f"the output of {need} is not the one that the probe's receipt names",
+                where=need, remedy="run tic-manifest probe first",
+            )  # fmt: skip

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tic_manifest.errors import UnavailableError
+from tic_manifest.errors import PersonError, UnavailableError
 from tic_manifest.formats.lock import LoadedLock
 from tic_manifest.model.base import Digest
 from tic_manifest.model.receipt import Host, Receipt, WorkerRun
@@ -75,7 +75,7 @@ def in_order(subject: Subject, *stages: str) -> list[str]:
 
     def visit(name: str, above: tuple[str, ...]) -> None:
         if name in above:
-            raise UnavailableError(
+            raise PersonError(
                 "RECIPE", "workers need each other in a circle", where=" -> ".join((*above, name))
             )
         for need in workers[name].needs:
@@ -95,7 +95,7 @@ def emulated(subject: Subject, host: Host) -> bool:
     return subject.lock.recipe.platform.split("/")[1] != names.get(host.machine, host.machine)
 
 
-def kept(receipt: Receipt | None, subject: Subject, runs: Runs, names: Sequence[str]) -> bool:
+def kept(receipt: Receipt | None, subject: Subject, runs: Runs, names: Sequence[str], *, away: bool) -> bool:
     """Whether an earlier receipt of this stage still stands: same subject, same runs, outputs unchanged."""
     if (
         receipt is None
@@ -104,8 +104,8 @@ def kept(receipt: Receipt | None, subject: Subject, runs: Runs, names: Sequence[
     ):
         return False
     recorded = getattr(receipt.body, "runs", ())
-    if receipt.body.stage in {"probe", "validate"} and getattr(receipt.body, "emulated", False):
-        return not recorded
+    if away or getattr(receipt.body, "emulated", False):
+        return away and not recorded
     same = [run.name for run in recorded] == list(names)
     return same and all(run.outputs == runs.outputs(run.name) for run in recorded)
 

@@ -56,7 +56,7 @@ def write_run(root: Path, loaded: LoadedLock, name: str) -> Any:
     files = d.scores(name, -1.0, -2.0)
     for one, data in files.items():
         write(root, f"runs/{loaded.digest.removeprefix('sha256:')}/{name}/{one}", data)
-    return d.run(name, files)
+    return d.run(name, files, needs=("rollout",) if name == "trainer" else ())
 
 
 def report(work: Path, name: str, capsys: pytest.CaptureFixture[str]) -> str:

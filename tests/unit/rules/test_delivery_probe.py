@@ -82,7 +82,7 @@ def test_a_missing_observation_is_said() -> None:
     ("options", "reason"),
     [
         ({"runs": ()}, "the recipe names no worker to probe"),
-        ({"emulated": True}, "the host is of another platform"),
+        ({"emulated": True, "runs": ()}, "the host is of another platform"),
     ],
 )
 def test_nothing_observed_is_not_run(options: dict[str, Any], reason: str) -> None:

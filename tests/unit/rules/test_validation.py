@@ -16,6 +16,9 @@ TOKENS = hashlib.sha256(b"tokens").hexdigest()
 WEIGHTS = {"model.safetensors": hashlib.sha256(b"weights").hexdigest()}
 
 
+ROLES = {"trainer": "trainer", "b": "trainer", "c": "trainer"}
+
+
 def row(**changes: Any) -> Comparison:
     fields = {
         "id": "cross", "kind": "cross_stack", "left": "rollout/scores", "right": "trainer/scores",
@@ -33,9 +36,9 @@ def side(name: str, *values: float, scores: str = "scores", **changes: Any) -> S
         "count": len(values),
     }
     fields: dict[str, Any] = {
-        "schema": "tic/worker-record/v1", "role": "rollout", "pid": 7, "checkpoint": WEIGHTS,
+        "schema": "tic/worker-record/v1", "role": ROLES.get(name, "rollout"), "pid": 7, "checkpoint": WEIGHTS,
         "tokens_sha256": TOKENS, "mask": (tuple([1] * len(values)),), "dtype": "float32",
-        "byte_order": "little", "scores": file, "scores_grad": file,
+        "byte_order": "little", "scores": file, "scores_grad": file | {"file": "g.bin"},
     }  # fmt: skip
     record = WorkerRecord.model_validate(fields | changes)
     return Side(
@@ -50,7 +53,13 @@ def side(name: str, *values: float, scores: str = "scores", **changes: Any) -> S
 def run(name: str) -> WorkerRun:
     when = "2026-01-01T00:00:00Z"
     return WorkerRun(
-        name=name, role="rollout", command=("x",), needs=(), exit_code=0, started_at=when, finished_at=when
+        name=name,
+        role=ROLES.get(name, "rollout"),
+        command=("x",),
+        needs=(),
+        exit_code=0,
+        started_at=when,
+        finished_at=when,
     )
 
 

@@ -118,10 +118,10 @@ def trainer_files(**changes: Any) -> dict[str, bytes]:
         "n": {"grad_norm": None, "grad_finite": False, "changed": 0, "count": 4, "update_norm": 0.0},
     }
     record |= {
-        "scores_grad": dict(record["scores"]), "grad": facts, "no_grad": quiet, "backends": {"gemm": ["mm"]},
+        "scores_grad": dict(record["scores"]) | {"file": "scores_grad.bin"}, "grad": facts, "no_grad": quiet, "backends": {"gemm": ["mm"]},
         "update": {"tensors": tensors, "tensors_changed": 1, "tensors_total": 2}, "quantity": "raw logprob",
     } | changes  # fmt: skip
-    return files | {"record.json": json.dumps(record).encode()}
+    return files | {"record.json": json.dumps(record).encode(), "scores_grad.bin": files["scores.bin"]}
 
 
 def observation() -> bytes:
@@ -157,7 +157,13 @@ def measured(recipe: bytes = RECIPE, **record: Any) -> tuple[dict[str, bytes], A
         "trainer": trainer_files(**record),
     }
     roles = {"repeat": "rollout", "reversed": "rollout"}
-    runs = tuple(d.run(name, files, role=roles.get(name, name)) for name, files in sides.items())
+    workers = loaded.recipe.workers
+    runs = tuple(
+        d.run(
+            name, files, role=roles.get(name, name), needs=workers[name].needs, command=workers[name].command
+        )
+        for name, files in sides.items()
+    )
     probed = d.run("watch", {"probe.json": observation()}, role="rollout")
     files = d.evidence(loaded) | {
         "receipts/probe.json": d.receipt(loaded, ProbeBody(runs=(probed,))),
