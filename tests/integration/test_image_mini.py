@@ -10,12 +10,15 @@ import shutil
 import signal
 import subprocess
 import time
+from collections import Counter
 from pathlib import Path
 
 import pytest
 from mini import RECIPE, ROOT, STAGES, TOOL, Delivery, codes, image, tool, verify
 
 pytestmark = pytest.mark.engine
+HIDDEN = 32
+"""Values of one token in the mini policy (images/workers/mini/policy.py)."""
 
 
 def test_it_prints_gate_first_then_rows_digests_and_verdict(delivery: Delivery) -> None:
@@ -193,13 +196,15 @@ def test_kill_anywhere_and_the_same_command_ends_with_the_same_digest(
 
 
 def test_one_weight_moved_by_one_ulp_changes_the_count(delivery: Delivery, tmp_path: Path) -> None:
-    """The trainer runs again in the same image with one weight nudged; the figures say so, and so does the finding."""
-    text = delivery.recipe.read_text().replace(
-        "--tokens, /in/rollout_a/tokens.json, --out, /out]",
-        "--tokens, /in/rollout_a/tokens.json, --nudge, '5', --out, /out]",
-    )
+    """The trainer runs again with one weight nudged; the figures say so, and so does the finding."""
+    index = weight_that_matters(delivery, tmp_path)
+    text = delivery.recipe.read_text()
+    plain = "--tokens, /in/rollout_a/tokens.json, --out, /out]"
+    assert plain in text
     recipe = tmp_path / "mini.yaml"
-    recipe.write_text(text)
+    recipe.write_text(
+        text.replace(plain, f"--tokens, /in/rollout_a/tokens.json, --nudge, '{index}', --out, /out]")
+    )
     work = tmp_path / "work"
     work.mkdir()
     shutil.copytree(delivery.work / "store", work / "store", copy_function=os.link)
@@ -209,3 +214,33 @@ def test_one_weight_moved_by_one_ulp_changes_the_count(delivery: Delivery, tmp_p
     assert {one["subject"] for one in said} == {"validation.old_logprob", "validation.actor_forward"}
     assert all(0 < one["actual"]["mismatches"] <= one["actual"]["validTokens"] for one in said)
     assert "INTERVENTION" in codes(report)
+
+
+def weight_that_matters(delivery: Delivery, tmp_path: Path) -> int:
+    """The first weight of the commonest token whose last place shows in a score: most are rounded away."""
+    (runs,) = (delivery.work / "runs").iterdir()
+    requests = json.loads((runs / "rollout_a/tokens.json").read_bytes())["requests"]
+    seen = Counter(token for one in requests for token in one["prompt"][-1:] + one["completion"][:-1])
+    first = seen.most_common(1)[0][0] * HIDDEN
+    wanted = (runs / "trainer/scores_nograd.bin").read_bytes()
+    for index in range(first, first + HIDDEN):
+        out = tmp_path / f"nudged-{index}"
+        out.mkdir()
+        mounts = [f"{runs / 'policy'}:/in/policy:ro", f"{runs / 'rollout_a'}:/in/rollout_a:ro", f"{out}:/out"]
+        program = ["/opt/venv/bin/python", "/opt/tic/workers/mini/trainer.py", "--policy", "/in/policy", "--tokens",
+                   "/in/rollout_a/tokens.json", "--nudge", str(index), "--out", "/out"]  # fmt: skip
+        volumes = [word for mount in mounts for word in ("-v", mount)]
+        argv = [
+            "docker",
+            "run",
+            "--rm",
+            "--network",
+            "none",
+            *volumes,
+            delivery.digest("platform manifest"),
+            *program,
+        ]
+        subprocess.run(argv, check=True, capture_output=True, env=delivery.env)
+        if (out / "scores_nograd.bin").read_bytes() != wanted:
+            return index
+    raise AssertionError("no weight of the commonest token shows in a score")
