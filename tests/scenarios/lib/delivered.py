@@ -83,7 +83,7 @@ class Delivered:
         """All evidence of the delivery of one platform; `receipts` changes fields of the build receipt."""
         image = self.judged(which)
         rollout, trainer = d.scores("rollout", -1.0, -2.0), d.scores("trainer", -1.0, -2.0)
-        runs = (d.run("rollout", rollout), d.run("trainer", trainer))
+        runs = (d.run("rollout", rollout), d.run("trainer", trainer, needs=("rollout",)))
         body = d.build_body(
             index_digest=image.index_digest, config_digest=image.manifest.config.digest,
             layers=tuple(layer.digest for layer in image.manifest.layers),
