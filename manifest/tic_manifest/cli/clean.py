@@ -13,15 +13,16 @@ from tic_manifest.adapters.progress import human
 from tic_manifest.cli.wiring import work_folder, work_option
 from tic_manifest.errors import UnavailableError
 
-KEPT = ("store", "layout", "receipts", "lock.json")
-PASSING = ("runs", "logs", "build", "tmp")
+KEPT = ("store", "layout", "receipts", "logs", "lock.json")
+"""The build's log is evidence that its receipt names."""
+PASSING = ("runs", "build", "tmp")
 
 
 @click.command("clean")
 @click.option("--all", "everything", is_flag=True, help="also store, layout, receipts and lock")
 @work_option
 def command(everything: bool, work_dir: Path) -> None:
-    """Remove run outputs, logs and build leftovers of the work folder; with --all all of it."""
+    """Remove run outputs and build leftovers of the work folder; with --all all of it."""
     work = work_folder(work_dir)
     if not work.root.is_dir():
         sys.stdout.write("nothing to free: there is no work folder\n")

@@ -27,6 +27,8 @@ from tic_manifest.stages.session import Session
 
 LAYOUT = "layout"
 LOG = "logs/build.log"
+LOG_NOW = "logs/build.now.log"
+"""Written while building; becomes LOG whole: a build that dies leaves the log of the one that stands."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,7 +84,7 @@ def _plan(session: Session, scratch: Path, bench: BuildBench, no_cache: bool) ->
     scripts = project / "images" / "build"
     base, base_digest = bench.roots.make(lock.base, bench.store, roots, scripts)
     made, made_digest = bench.roots.make(lock.builder, bench.store, roots, scripts)
-    log = session.work.root / LOG
+    log = session.work.root / LOG_NOW
     log.parent.mkdir(parents=True, exist_ok=True)
     log.write_bytes(f"lock {session.lock.digest}\nbuilder {builder}\n".encode())
     tools = parts.folder(scratch / "tools" / "wheels")
@@ -219,6 +221,8 @@ def _receipt(
     built = bench.layouts.read(session.work.root / LAYOUT)
     _check_label(built, session.lock.digest)
     raw = plan.log.read_bytes()
+    session.work.write(LOG, raw)
+    plan.log.unlink()
     body = BuildBody(
         index_digest=built.index_digest or built.platform_digest,
         config_digest=built.config_digest,
