@@ -5,6 +5,7 @@ Source of the forms: contract, section 3.
 
 from __future__ import annotations
 
+import ipaddress
 import re
 
 from tic_manifest.errors import PersonError
@@ -87,8 +88,18 @@ def _registry(text: str) -> ImageReference:
 def _is_host(host: str) -> bool:
     if not _HOST.fullmatch(host) or len(host) > 261:
         return False
+    if host.startswith("[") and not _is_ipv6(host[1 : host.index("]")]):
+        return False
     port = host.rpartition(":")[2] if not host.endswith("]") and ":" in host else "1"
     return ("." in host or ":" in host or host == "localhost") and 0 < int(port) < 65536
+
+
+def _is_ipv6(text: str) -> bool:
+    try:
+        ipaddress.IPv6Address(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _error(text: str, what: str) -> PersonError:

@@ -65,6 +65,7 @@ BAD = [
     f"user@registry.example/app@{D}", f"registry.example:99999/app@{D}", f"registry.example:0/app@{D}",
     f"registry.example/app@{D}@{D}", f"registry.example/a\nb@{D}", "oci:", f"oci:@{D}", "oci:dir@sha256:abc",
     "registry.example/app:" + "t" * 129, "registry.example/app:-t", f"[::1/app@{D}", "x" * 5000,
+    f"[:21]:5000/app@{D}", f"[::1::2]/app@{D}", f"[1.2.3.4]/app@{D}", f"[:::]/app@{D}",
 ]  # fmt: skip
 
 
