@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -296,13 +296,25 @@ class ImageSource(Protocol):
         """What says it is about a document: referrers API, else the fallback tag `sha256-<hex>`."""
 
 
+Wanted = Callable[[str], bool]
+"""Says of a path, relative to the root of the image, whether something more is wanted of its file."""
+
+
+def nothing(_: str) -> bool:
+    """Wanted of no file."""
+    return False
+
+
 class TreeReader(Protocol):
     """As `BlobReader`, and of each layer what its archive holds; None for a blob that is no layer."""
 
     def __call__(
-        self, source: ImageSource, blobs: Sequence[Blob], progress: Progress
+        self, source: ImageSource, blobs: Sequence[Blob], progress: Progress, with_blob_id: Wanted = nothing
     ) -> tuple[list[BlobFact], list[LayerTree | None]]:
-        """Facts and trees, in the order of the blobs. Raises UnavailableError where the source went away."""
+        """Facts and trees, in the order of the blobs; git's blob id of those files that it is wanted of.
+
+        Raises UnavailableError where the source went away.
+        """
 
 
 class BlobReader(Protocol):

@@ -20,7 +20,7 @@ from tic_manifest.adapters.layer_tree import LayerTreeReader
 from tic_manifest.adapters.zstd_frames import Frames
 from tic_manifest.model.files import LayerTree
 from tic_manifest.model.oci import Blob, BlobFact, Encoding
-from tic_manifest.ports import ImageSource, Progress, Step
+from tic_manifest.ports import ImageSource, Progress, Step, Wanted, nothing
 
 PIECE = 1 << 20
 QUEUE = 8
@@ -39,10 +39,12 @@ def read_blobs(source: ImageSource, blobs: Sequence[Blob], progress: Progress) -
 
 
 def read_trees(
-    source: ImageSource, blobs: Sequence[Blob], progress: Progress
+    source: ImageSource, blobs: Sequence[Blob], progress: Progress, with_blob_id: Wanted = nothing
 ) -> tuple[list[BlobFact], list[LayerTree | None]]:
     """As `read_blobs`, and of each layer what its archive holds (a `TreeReader`)."""
-    readers = [LayerTreeReader(one.layer) if one.encoding and one.layer else None for one in blobs]
+    readers = [
+        LayerTreeReader(one.layer, with_blob_id) if one.encoding and one.layer else None for one in blobs
+    ]
     facts = _read_all(source, blobs, progress, readers)
     return facts, [None if reader is None else reader.tree for reader in readers]
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,10 +10,20 @@ from typing import IO, Any
 
 from tic_manifest.adapters.git_run import GitRunner
 from tic_manifest.errors import RefusedError, UnavailableError
+from tic_manifest.formats.git_ids import GITLINK, SYMLINK, blob_id, tree_id
 
+__all__ = [
+    "CHUNK",
+    "GITLINK",
+    "SYMLINK",
+    "BlobReader",
+    "TreeEntry",
+    "blob_id",
+    "blob_reader",
+    "tree_entries",
+    "tree_id",
+]
 CHUNK = 1 << 20
-GITLINK = "160000"
-SYMLINK = "120000"
 
 
 @dataclass(frozen=True)
@@ -96,29 +105,3 @@ def objects_missing(what: str, detail: str = "") -> UnavailableError:
         actual=detail.strip()[:500],
         remedy="run the command again with a network; remove the mirror of this repository if it stays",
     )
-
-
-def blob_id(size: int, pieces: Iterable[bytes]) -> str:
-    """The SHA-1 id that git gives to a blob of `size` bytes."""
-    digest = hashlib.sha1(b"blob %d\0" % size, usedforsecurity=False)
-    for piece in pieces:
-        digest.update(piece)
-    return digest.hexdigest()
-
-
-def tree_id(entries: Iterable[tuple[str, str, bytes]]) -> str:
-    """The id of the tree that holds (mode, id, path) entries, subtrees computed (gitformat: tree objects)."""
-    files: list[tuple[bytes, str, str]] = []
-    folders: dict[bytes, list[tuple[str, str, bytes]]] = {}
-    for mode, oid, path in entries:
-        name, slash, rest = path.partition(b"/")
-        if slash:
-            folders.setdefault(name, []).append((mode, oid, rest))
-        else:
-            files.append((name, mode, oid))
-    rows = [(name, name, mode, oid) for name, mode, oid in files]
-    rows += [(name + b"/", name, "40000", tree_id(inner)) for name, inner in folders.items()]
-    body = b"".join(
-        mode.encode("ascii") + b" " + name + b"\0" + bytes.fromhex(oid) for _, name, mode, oid in sorted(rows)
-    )
-    return hashlib.sha1(b"tree %d\0" % len(body) + body, usedforsecurity=False).hexdigest()

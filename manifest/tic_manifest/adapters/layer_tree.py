@@ -13,7 +13,9 @@ import tarfile
 import threading
 from typing import IO, cast
 
+from tic_manifest.formats.git_ids import Hasher, blob_hasher
 from tic_manifest.model.files import FileEntry, FileKind, LayerTree
+from tic_manifest.ports import Wanted, nothing
 
 PIECE = 1 << 20
 QUEUE = 8
@@ -37,8 +39,9 @@ _EXTENDED = frozenset(
 class LayerTreeReader:
     """Takes the unpacked bytes of a layer in pieces and reads them in a thread of its own."""
 
-    def __init__(self, number: int) -> None:
+    def __init__(self, number: int, with_blob_id: Wanted = nothing) -> None:
         self.tree = LayerTree(number=number)
+        self._with_blob_id = with_blob_id
         self._queue: queue.Queue[bytes] = queue.Queue(QUEUE)
         self._rest = b""
         self._ended = False
@@ -121,8 +124,11 @@ class LayerTreeReader:
         if not member.isreg() and not member.issparse():
             return FileEntry(FileKind.OTHER, number), None
         wanted = path.endswith(".dist-info/RECORD") and member.size <= min(MAX_RECORD, MAX_KEPT - kept)
-        digest, content = _content(archive, member, keep=wanted)
-        return FileEntry(FileKind.FILE, number, digest=digest, size=member.size), content
+        git = blob_hasher(member.size) if self._with_blob_id(path) else None
+        digest, content = _content(archive, member, git, keep=wanted)
+        blob_id = "" if git is None else git.hexdigest()
+        mode = member.mode & 0o7777
+        return FileEntry(FileKind.FILE, number, digest, member.size, mode=mode, blob_id=blob_id), content
 
     def _add(self, path: str, entry: FileEntry) -> None:
         known = self.tree.entries.get(path)
@@ -144,11 +150,15 @@ class _Header(tarfile.TarInfo):
         return super()._proc_member(tarfile_)  # type: ignore[misc, no-any-return]
 
 
-def _content(archive: tarfile.TarFile, member: tarfile.TarInfo, *, keep: bool) -> tuple[str, bytes | None]:
+def _content(
+    archive: tarfile.TarFile, member: tarfile.TarInfo, git: Hasher | None, *, keep: bool
+) -> tuple[str, bytes | None]:
     hasher, pieces = hashlib.sha256(), []
     stream = archive.extractfile(member)
     while stream is not None and (piece := stream.read(PIECE)):
         hasher.update(piece)
+        if git is not None:
+            git.update(piece)
         if keep:
             pieces.append(piece)
     return hasher.hexdigest(), b"".join(pieces) if keep else None

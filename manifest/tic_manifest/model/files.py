@@ -18,13 +18,19 @@ class FileKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class FileEntry:
-    """One path. `digest` is the bare SHA-256 hex of a file's content, `target` where a link points."""
+    """One path. `digest` is the bare SHA-256 hex of a file's content, `target` where a link points.
+
+    `mode` are a file's permission bits with setuid, setgid and sticky; `blob_id` is git's id of its content,
+    40 hex digits, where the reader was asked for it and "" elsewhere.
+    """
 
     kind: FileKind
     layer: int
     digest: str = ""
     size: int = 0
     target: str = ""
+    mode: int = 0
+    blob_id: str = ""
 
 
 @dataclass(kw_only=True)

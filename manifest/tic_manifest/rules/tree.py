@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from tic_manifest.model.files import EffectiveTree, FileEntry, FileKind, LayerTree
 from tic_manifest.model.verdict import Finding, Status, finding
@@ -97,7 +98,7 @@ def _place(tree: EffectiveTree, layer: LayerTree, path: str, entry: FileEntry) -
                 (layer.number, path, f"a hard link to {entry.target!r}, which is no file here")
             )
             return
-        entry = FileEntry(FileKind.FILE, layer.number, target.digest, target.size)
+        entry = replace(target, layer=layer.number)
     before = tree.entries.get(path)
     if before is not None and before.layer != entry.layer and before.digest != entry.digest:
         tree.earlier[path] = before.layer

@@ -206,7 +206,8 @@ def test_a_write_through_a_link_of_a_lower_layer_fails() -> None:
 def test_long_names_of_both_formats_are_read(form: int) -> None:
     name = "/".join(["folder" * 10] * 5) + "/file.py"
     tree = read(archive(add(name, b"data"), form=form))
-    assert tree.entries[name] == FileEntry(FileKind.FILE, 1, hashlib.sha256(b"data").hexdigest(), 4)
+    digest = hashlib.sha256(b"data").hexdigest()
+    assert tree.entries[name] == FileEntry(FileKind.FILE, 1, digest, 4, mode=0o644)
 
 
 def test_a_huge_extended_header_is_refused() -> None:
