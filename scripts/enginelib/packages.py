@@ -96,11 +96,11 @@ def newer_releases(system: Distribution, names: Sequence[str]) -> dict[str, list
     return newer
 
 
-def apt(words: Sequence[str], options: Sequence[str]) -> str:
+def apt(words: Sequence[str], options: Sequence[str], folder: Path | None = None) -> str:
     """Run apt-get and return its output; raises MissingError with its last lines when it fails."""
     env = {**os.environ, "DEBIAN_FRONTEND": "noninteractive", "LC_ALL": "C.UTF-8"}
     argv = ["apt-get", "--quiet=2", "-o", "DPkg::Lock::Timeout=300", *options, *words]
-    result = run(argv, env=env, timeout=1200)
+    result = run(argv, env=env, timeout=1200, cwd=folder)
     if result.returncode != 0:
         lines = (result.stdout + result.stderr).strip().splitlines()[-12:]
         raise MissingError(f"apt-get {words[0]} failed:\n" + "\n".join("  " + line for line in lines))

@@ -29,13 +29,17 @@ def say(text: str) -> None:
 
 
 def run(
-    argv: Sequence[str], env: Mapping[str, str] | None = None, timeout: float | None = 60
+    argv: Sequence[str],
+    env: Mapping[str, str] | None = None,
+    timeout: float | None = 60,
+    cwd: Path | None = None,
 ) -> subprocess.CompletedProcess[str]:
     """Run a program without a shell and return what it said; a program that is not there has status 127."""
     try:
         return subprocess.run(
             argv,
             env=env,
+            cwd=cwd,
             timeout=timeout,
             check=False,
             capture_output=True,
