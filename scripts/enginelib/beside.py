@@ -1,4 +1,4 @@
-"""A second version of a program, beside the installed one: taken out of its package, never installed as one."""
+"""A second version of a program, beside the installed one: taken out of its package, not installed as one."""
 
 from __future__ import annotations
 
