@@ -30,6 +30,12 @@ class Scenario:
         """A JSON file of the folder, or `default` where it is absent. Raises BrokenError."""
         return read_json(self.path / file, default)
 
+    @property
+    def needs_bench(self) -> bool:
+        """Whether it runs JIT compilers or Ray: the file `needs` says `probe-bench`."""
+        needs = self.path / "needs"
+        return needs.is_file() and "probe-bench" in needs.read_text().split()
+
     def expected(self) -> dict[str, Any]:
         """`expect.json`, with no key that nobody would look at. Raises BrokenError."""
         expect = self.json("expect.json")

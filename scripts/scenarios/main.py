@@ -25,6 +25,9 @@ def main(argv: list[str]) -> int:
         return 2
     os.environ.setdefault("TIC_TIME_SCALE", "0.01")
     chosen = [one for one in find(asked.dirs) if asked.only in one.name]
+    if problem := _bench(chosen):
+        print(f"run-scenarios: {problem}", file=sys.stderr)
+        return 3
     options = Options(replay=asked.replay, mergeable_null=asked.mergeable_null, keep=asked.keep)
     results = _run_all(chosen, options, asked.jobs, first_red=asked.first_red)
     failed = [one for one in results if one.problems]
@@ -48,6 +51,19 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--keep", action="store_true", help="keep the folders of scenarios that fail")
     parser.add_argument("--first-red", action="store_true", help="stop at the first scenario that fails")
     return parser
+
+
+def _bench(chosen: list[Scenario]) -> str:
+    """Bring up what scenarios need and tell them by TIC_PROBE_BENCH; what is wrong with it, or nothing."""
+    if not any(one.needs_bench for one in chosen):
+        return ""
+    from probebench.main import BenchError, up
+
+    try:
+        os.environ["TIC_PROBE_BENCH"] = str(up())
+    except (BenchError, OSError) as error:
+        return f"the probe's bench: {error}"
+    return ""
 
 
 def _run_all(chosen: list[Scenario], options: Options, jobs: int, *, first_red: bool) -> list[Result]:
