@@ -87,7 +87,7 @@ def make(folder: Path) -> None:
 
 
 def install(folder: Path) -> None:
-    """The pinned versions, from pip's own places; where those lack torch for processors, also from its index."""
+    """The pinned versions, from pip's own places; where those lack torch, from its CPU index too."""
     pip = [str(folder / "bin" / "python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
     argv = [*pip, "--no-deps", "-r", str(REQUIREMENTS)]
     try:
