@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, Protocol
 
-from tic_manifest.model.base import Digest, GitCommit, GitTree
+from tic_manifest.model.base import Digest, GitCommit, GitTree, Sha256Hex
 from tic_manifest.model.files import LayerTree
 from tic_manifest.model.lock import LockedFile, Root, Submodule
 from tic_manifest.model.oci import Blob, BlobFact, Descriptor, Referrers
 from tic_manifest.model.receipt import Artifact, Host
 from tic_manifest.model.recipe import DebianBase, Python
+from tic_manifest.model.wheels import WheelRecord
 
 
 class Clock(Protocol):
@@ -79,6 +80,9 @@ class SourceGit(Protocol):
 
     def export(self, commit: GitCommit, target: Path) -> GitTree:
         """Write the tree of a commit below `target`; the tree id recomputed from what was written."""
+
+    def listing(self, commit: GitCommit) -> bytes:
+        """The packed listing of a commit's tree (formats.tree_listing). Raises UnavailableError."""
 
     def changed_paths(self, base: GitCommit, head: GitCommit) -> tuple[str, ...]:
         """Paths that differ between two commits."""
@@ -294,6 +298,13 @@ class ImageSource(Protocol):
 
     def referrers(self, subject: Digest) -> Referrers:
         """What says it is about a document: referrers API, else the fallback tag `sha256-<hex>`."""
+
+
+class WheelReader(Protocol):
+    """Reads of a wheel what travels as evidence."""
+
+    def __call__(self, path: Path, file: str, sha256: Sha256Hex) -> WheelRecord:
+        """Raises RefusedError WHEEL_HASH for a file that is no wheel."""
 
 
 Wanted = Callable[[str], bool]

@@ -18,6 +18,7 @@ from tic_manifest.adapters.git_objects import GITLINK, objects_missing, tree_ent
 from tic_manifest.adapters.git_remote import HttpRemote, Remote
 from tic_manifest.adapters.git_run import GitRunner, Ran
 from tic_manifest.errors import RefusedError, UnavailableError
+from tic_manifest.formats.tree_listing import listing_bytes
 from tic_manifest.model.base import GitCommit, GitTree
 from tic_manifest.model.lock import Submodule
 
@@ -169,6 +170,14 @@ class GitMirror:
         ]
         names = self.run(argv).out.split(b"\0")
         return tuple(sorted(one.decode("utf-8", "surrogateescape") for one in names if one))
+
+    def listing(self, commit: GitCommit) -> bytes:
+        """The packed listing of a commit's tree. Raises UnavailableError OBJECTS_MISSING."""
+        if self.missing([commit]):
+            raise objects_missing(f"commit {commit} is missing")
+        raw = self.run(["cat-file", "commit", _oid(commit)]).out
+        entries = tree_entries(self.runner, self.path, _oid(commit))
+        return listing_bytes(raw, ((one.mode, one.oid, one.path) for one in entries))
 
     def export(self, commit: GitCommit, target: Path) -> GitTree:
         """Write the tree below `target`. Raises RefusedError TREE_MISMATCH when another tree came out."""

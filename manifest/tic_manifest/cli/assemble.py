@@ -12,7 +12,7 @@ from tic_manifest.cli.measuring import built, lock_bytes, lock_option
 from tic_manifest.cli.signing import sign
 from tic_manifest.formats.canonical import digest_of
 from tic_manifest.model.base import Digest
-from tic_manifest.model.receipt import BuildBody
+from tic_manifest.model.receipt import BuildBody, Receipt
 from tic_manifest.ports import ImageSource
 from tic_manifest.stages.assemble import Assembled, Earlier
 from tic_manifest.stages.session import Session, open_session
@@ -57,6 +57,7 @@ def run_assemble(
     index = build.body.index_digest if isinstance(build.body, BuildBody) else None
     image = read_image(source, str(build.platform_digest), index)
     files = collect(session.lock, session.receipts(), wiring.runs(session), session.work, _approval(recipe))
+    files |= _sources(ctx, session, build)
     made = assemble(
         files, image, _earlier(source, str(build.platform_digest)), SystemClock(), wiring.version()
     )
@@ -66,6 +67,18 @@ def run_assemble(
         return made
     attach(layout, *descriptors(source, image), made.statement, made.evidence, signed=signed)
     return made
+
+
+def _sources(ctx: click.Context, session: Session, build: Receipt) -> dict[str, bytes]:
+    """Listings of the heads' trees and RECORDs of the wheels, from the work folder's store."""
+    from tic_manifest.adapters.store import FileStore
+    from tic_manifest.adapters.wheel_record import read_wheel
+    from tic_manifest.stages.source_evidence import collect_sources
+
+    body = build.body if isinstance(build.body, BuildBody) else None
+    store = FileStore(session.work.root / "store")
+    git_for = wiring.git_for(wiring.work_folder(session.work.root))
+    return collect_sources(session.lock, body, git_for, store, read_wheel, wiring.progress(ctx))
 
 
 def _earlier(source: ImageSource, platform_digest: Digest) -> Earlier | None:

@@ -49,9 +49,14 @@ class Precompiled(PersonValue):
 
 
 class WheelBuild(PersonValue):
-    """How the wheel of a pull request is built: variables of the build, nothing else."""
+    """How the wheel of a pull request is built: variables of the build.
+
+    `generated` are paths in the wheel that the build writes itself, a version file for instance: they are
+    listed by `verify --depth files`, and every other file must be that of the head's tree.
+    """
 
     env: dict[EnvName, str] = {}
+    generated: tuple[Text, ...] = ()
 
 
 class PullRequest(PersonValue):

@@ -10,6 +10,7 @@ import pytest
 from tic_manifest.adapters.git_objects import tree_id
 from tic_manifest.adapters.git_remote import remote_error
 from tic_manifest.errors import RefusedError, UnavailableError
+from tic_manifest.formats.tree_listing import read_listing
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "kit"))
 from git_repos import checkout, commit, git, mirror, runner
@@ -170,6 +171,10 @@ def test_submodules_and_paths(tmp_path: Path) -> None:
     assert [(s.path, s.url, s.commit) for s in one.submodules(head)] == [("sub", "../s.git", "1" * 40)]
     assert one.changed_paths(base, head) == ("sub",)
     assert one.export(head, tmp_path / "out") == one.tree_of(head)
+    listing = read_listing(one.listing(head), head, "listing")
+    assert (listing.tree, listing.submodules()) == (one.tree_of(head), {"sub": "1" * 40})
+    with pytest.raises(UnavailableError):
+        one.listing(MISSING)
 
 
 def test_remote_words() -> None:

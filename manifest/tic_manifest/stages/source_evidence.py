@@ -1,0 +1,57 @@
+"""What travels so that anyone can hold files of an image against the heads: listings of trees, RECORDs.
+
+A mirror or a wheel that is gone from the work folder gives no evidence: `verify` then says what is missing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from tic_manifest.errors import UnavailableError
+from tic_manifest.formats.lock import LoadedLock
+from tic_manifest.formats.wheel_records import records_bytes
+from tic_manifest.model.lock import LockedPullRequest
+from tic_manifest.model.receipt import BuildBody
+from tic_manifest.model.wheels import WheelRecord
+from tic_manifest.ports import Progress, SourceGit, Store, WheelReader
+from tic_manifest.rules.source_evidence import WHEELS, listing_name, wheels_of
+
+GitFor = Callable[[str, str], SourceGit]
+"""Name and URL of a repository to its mirror."""
+
+
+def collect_sources(
+    lock: LoadedLock,
+    build: BuildBody | None,
+    git_for: GitFor,
+    store: Store,
+    reader: WheelReader,
+    said: Progress,
+) -> dict[str, bytes]:
+    """Evidence by name, as far as mirrors and wheels are there. Raises RefusedError WHEEL_HASH."""
+    files: dict[str, bytes] = {}
+    for pull in lock.lock.pull_requests:
+        listing = _listing(pull, git_for, said)
+        if listing is not None:
+            files[listing_name(pull.name)] = listing
+    wheels = list(_wheels(lock, build, store, reader, said))
+    return files | ({WHEELS: records_bytes(wheels)} if wheels else {})
+
+
+def _listing(pull: LockedPullRequest, git_for: GitFor, said: Progress) -> bytes | None:
+    try:
+        return git_for(pull.name, pull.git).listing(pull.head)
+    except UnavailableError as error:
+        said.say(f"assemble: no listing of {pull.head}: {error.what}")
+        return None
+
+
+def _wheels(
+    lock: LoadedLock, build: BuildBody | None, store: Store, reader: WheelReader, said: Progress
+) -> Iterator[WheelRecord]:
+    for sha256, file in wheels_of(lock, build).items():
+        path = store.path(f"sha256:{sha256}")
+        if path is None:
+            said.say(f"assemble: no RECORD of {file}: it is not in the store")
+        else:
+            yield reader(path, file, sha256)
