@@ -16,12 +16,9 @@ from tic_manifest.errors import PersonError, UnavailableError
 from tic_manifest.formats.reference import mutable, parse_reference, require_digest
 
 if TYPE_CHECKING:
-    from tic_manifest.formats.signing import PublicKey
     from tic_manifest.model.delivery import VerifyReport
     from tic_manifest.model.oci import ImageReference
-    from tic_manifest.model.policy import Policy
     from tic_manifest.ports import ImageSource
-    from tic_manifest.stages.attached import Signers
     from tic_manifest.stages.verify import Options
 
 DEPTHS = ("identity", "content", "files")
@@ -105,14 +102,15 @@ def _verify(ctx: click.Context, asked: _Asked) -> VerifyReport:
 
 
 def _options(asked: _Asked) -> Options:
+    from tic_manifest.cli.signers import accepted
     from tic_manifest.formats.policy import read_policy
     from tic_manifest.model.policy import BUILT_IN
     from tic_manifest.stages.verify import Options
 
     where = str(asked.policy) if asked.policy else "built-in policy"
     policy = read_policy(read_person_file(asked.policy) if asked.policy else BUILT_IN.encode(), where)
-    keys = _keys(asked.keys, policy)
-    if keys:  # naming a signer demands a signature
+    signers = accepted(asked.keys, policy, asked.policy)
+    if signers.names:  # naming a signer demands a signature
         out = tuple(name for name in policy.out_of_scope if name != "authenticity")
         policy = policy.model_copy(
             update={"out_of_scope": out, "required": (*policy.required, "authenticity")}
@@ -121,30 +119,10 @@ def _options(asked: _Asked) -> Options:
     return Options(
         depth="identity" if depth == "identity" else "files" if depth == "files" else "content",
         all_platforms=asked.all_platforms or policy.all_platforms,
-        keys=[key.name for key in keys],
-        signers=_signers(keys) if keys else None,
+        keys=signers.names,
+        signers=signers.signers,
         policy=policy,
     )
-
-
-def _keys(files: tuple[Path, ...], policy: Policy) -> list[PublicKey]:
-    if not files and not policy.signers:
-        return []
-    from tic_manifest.formats.signing import read_public_key
-
-    named = [
-        read_public_key(one.pem.encode(), f"signer {one.name} of the policy", one.name)
-        for one in policy.signers
-    ]
-    return [*named, *(read_public_key(read_person_file(file), str(file)) for file in files)]
-
-
-def _signers(keys: list[PublicKey]) -> Signers:
-    from functools import partial
-
-    from tic_manifest.formats.signing import signers_of
-
-    return partial(signers_of, keys)
 
 
 def behind(source: ImageSource, tag: str) -> str | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import base64
 import binascii
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from tic_manifest.errors import RefusedError
@@ -55,6 +55,8 @@ class Envelope:
     payload_type: str
     payload: bytes
     signatures: tuple[Signature, ...]
+    bundle: bytes = b""
+    """The sigstore bundle that it came in; empty for a bare envelope."""
 
     def signed_bytes(self) -> bytes:
         """The pre-authentication encoding, which is what a signature is made over (DSSE v1.0.2)."""
@@ -162,7 +164,7 @@ def read_bundle(raw: bytes, where: str) -> Envelope:
         raise _schema(where, "not a sigstore bundle", "an object with the keys of a bundle", ascii(data)[:80])
     if data.get("mediaType") not in _BUNDLE_TYPES:
         raise _schema(where, "$.mediaType is not that of a bundle", BUNDLE_TYPE, ascii(data.get("mediaType")))
-    return _envelope(data.get("dsseEnvelope"), where)
+    return replace(_envelope(data.get("dsseEnvelope"), where), bundle=raw)
 
 
 def _envelope_data(envelope: Envelope) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field, StringConstraints
+from pydantic import Field, StringConstraints, model_validator
 
 from tic_manifest.model.base import Digest, PersonValue
 
@@ -16,10 +16,28 @@ VariableName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]
 
 
 class Signer(PersonValue):
-    """An accepted signer: the name that reports give it and its public key, SPKI PEM."""
+    """An accepted signer: a public key (SPKI PEM) with the name that reports give it, or an identity.
 
-    name: SignerName
-    pem: Annotated[str, StringConstraints(max_length=4096)]
+    An identity is the mail address or URI in a certificate, with the issuer that vouched for it.
+    """
+
+    name: SignerName | None = None
+    pem: Annotated[str, StringConstraints(max_length=4096)] | None = None
+    identity: SignerName | None = None
+    issuer: SignerName | None = None
+
+    @model_validator(mode="after")
+    def _one_kind(self) -> Signer:
+        key = (self.name is not None, self.pem is not None, self.identity is None, self.issuer is None)
+        identity = (self.pem is None, self.identity is not None, self.issuer is not None)
+        if not all(key) and not all(identity):
+            raise ValueError("a signer is name and pem, or identity and issuer")
+        return self
+
+    @property
+    def label(self) -> str:
+        """The name in reports."""
+        return str(self.name) if self.pem is not None else f"{self.identity} (issuer {self.issuer})"
 
 
 class Policy(PersonValue):
@@ -27,9 +45,10 @@ class Policy(PersonValue):
 
     Every check is required unless `out_of_scope` names it, by its whole id or by what follows the last dot;
     `required` wins over a recipe that puts a check out of scope, and a required check that nothing measures
-    is not run. With `signers` only delivery manifests that one of them signed count. `base_images` lists the
-    base platform digests that are accepted; empty accepts any. `env` lists variables that change which code
-    is loaded and that are accepted with just this value.
+    is not run. With `signers` only delivery manifests that one of them signed count; identities need
+    `trusted_root`, a sigstore trusted_root.json, by its path from the policy's folder. `base_images` lists
+    the base platform digests that are accepted; empty accepts any. `env` lists variables that change which
+    code is loaded and that are accepted with just this value.
     """
 
     schema_: Literal["tic/policy/v1"] = Field(alias="schema")
@@ -38,8 +57,15 @@ class Policy(PersonValue):
     required: tuple[CheckName, ...] = ()
     out_of_scope: tuple[CheckName, ...] = ()
     signers: tuple[Signer, ...] = ()
+    trusted_root: Annotated[str, StringConstraints(min_length=1, max_length=4096)] | None = None
     base_images: tuple[Digest, ...] = ()
     env: dict[VariableName, str] = {}
+
+    @model_validator(mode="after")
+    def _rooted(self) -> Policy:
+        if any(one.identity is not None for one in self.signers) and self.trusted_root is None:
+            raise ValueError("identities need trusted_root: the file of certificate authority and logs")
+        return self
 
 
 BUILT_IN = """\

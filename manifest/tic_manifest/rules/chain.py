@@ -15,9 +15,9 @@ from tic_manifest.model.verdict import Finding, Status, finding, note
 
 @dataclass(kw_only=True)
 class Candidate:
-    """A delivery manifest that was found: what it is attached to and which accepted keys signed it.
+    """A delivery manifest that was found: what it is attached to and who is proved to have signed it.
 
-    `signed` says whether there was any signature at all, accepted or not.
+    `signed` says whether there was any signature at all, good or not.
     """
 
     statement: ReadStatement
@@ -62,23 +62,33 @@ def check_subjects(candidates: Mapping[Digest, Candidate]) -> list[Finding]:
 
 
 def accepted(
-    candidates: Mapping[Digest, Candidate], *, signature_required: bool
+    candidates: Mapping[Digest, Candidate], names: Sequence[str]
 ) -> tuple[dict[Digest, Candidate], list[Finding]]:
-    """The delivery manifests that count, and what is to be said of the others (contract, section 6)."""
-    if not signature_required:
+    """The delivery manifests that count, and what is to be said of the others (contract, section 6).
+
+    `names` are the accepted signers; none means that no signature is asked for.
+    """
+    if not names:
         return dict(candidates), []
-    counted = {digest: one for digest, one in candidates.items() if one.signers}
+    counted = {digest: one for digest, one in candidates.items() if one.signers & set(names)}
     said = [
-        note("SIGNER_IGNORED", f"delivery manifest {digest}", actual="signed" if one.signed else "not signed")
+        note("SIGNER_IGNORED", f"delivery manifest {digest}", actual=_who(one))
         for digest, one in candidates.items()
-        if not one.signers
+        if digest not in counted
     ]
     return counted, said
 
 
+def _who(one: Candidate) -> str:
+    if one.signers:
+        return "signed by " + ", ".join(sorted(one.signers))
+    return "signed" if one.signed else "not signed"
+
+
 def check_signed(candidates: Mapping[Digest, Candidate], keys: Sequence[str]) -> list[Finding]:
     """At least one delivery manifest is signed by an accepted signer (S24, S25)."""
-    if not candidates or any(one.signers for one in candidates.values()):
+    if not candidates or any(one.signers & set(keys) for one in candidates.values()):
         return []
     code = "IDENTITY" if any(one.signed for one in candidates.values()) else "UNSIGNED"
-    return [finding(code, Status.FAIL, "delivery manifest", expected=list(keys))]
+    others = sorted({name for one in candidates.values() for name in one.signers})
+    return [finding(code, Status.FAIL, "delivery manifest", expected=list(keys), actual=others or None)]

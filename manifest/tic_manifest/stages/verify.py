@@ -116,7 +116,7 @@ class _Verification:
         else:
             reason = "not checked: neither --key nor the policy names a signer"
             self._checks.append(_out_of_scope("authenticity", reason))
-        self._counted, said = chain.accepted(candidates, signature_required=bool(keys))
+        self._counted, said = chain.accepted(candidates, keys)
         self._findings += said
 
     def _platforms(self) -> list[JudgedImage]:
@@ -213,7 +213,8 @@ class _Verification:
         return [*index, *rows] or [f"{read.kinds.get(self._digest, 'document')} {self._digest}"]
 
     def _report(self, made: Report) -> VerifyReport:
-        names = sorted({name for one in self._counted.values() for name in one.signers})
+        signers = {name for one in self._counted.values() for name in one.signers}
+        names = sorted(signers & set(self._options.keys))
         unsigned = "no accepted signature" if self._options.keys else "not checked"
         return VerifyReport(
             **dict(made),
