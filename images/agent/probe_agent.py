@@ -2641,19 +2641,22 @@ class Observer:
         self.files = FileTable()
         self.policy = policy
 
-    def process(self, pid: int) -> Json:
-        """The outside view of one process. A process that ends meanwhile is said to have ended."""
+    def process(self, pid: int, search: bool = True) -> Json:
+        """The outside view of one process. A process that ends meanwhile is said to have ended.
+
+        Without `search` nobody looks for the model: at the start it is not loaded yet.
+        """
         try:
             start = read_stat(pid).start
             view = process_view(pid)
-            view.update(self._memory(pid, view))
+            view.update(self._memory(pid, view, search))
         except (OSError, ValueError, IndexError) as error:
             return {"pid": pid, "error": failure(error), "exited": True}
         view["exited"] = not same_process(pid, start)
         view["pid_reused"] = view["start_ticks"] != start
         return view
 
-    def _memory(self, pid: int, view: Json) -> Json:
+    def _memory(self, pid: int, view: Json, search: bool) -> Json:
         try:
             mappings, report = read_maps(pid)
         except OSError as error:
@@ -2664,7 +2667,7 @@ class Observer:
             "mapped": self.files.scan(pid, root_prefix(pid), by_file(mappings)),
             "holder": None,
         }
-        if self.policy is not None:
+        if self.policy is not None and search:
             rss = view["status"].get("rss_anon", 0) + view["status"].get("rss_shmem", 0)
             result["holder"] = search_process(pid, rss, mappings, self.policy, Budget(120.0))
         return result
@@ -2674,7 +2677,7 @@ class Observer:
 # What the dynamic linker of this process knows: objects now, and how many it ever added and removed.
 
 def link_map() -> Json:
-    """Objects, `adds` and `subs` of dl_iterate_phdr; subs > 0 means code that is gone, maybe unseen."""
+    """Objects (links followed), adds and subs of dl_iterate_phdr; subs > 0: code is gone, maybe unseen."""
     import ctypes
 
     class Info(ctypes.Structure):
@@ -2691,7 +2694,8 @@ def link_map() -> Json:
     counters = {"adds": 0, "subs": 0}
 
     def visit(info: Any, size: int, _: Any) -> int:
-        names.append(text(info.contents.name or b""))
+        name = info.contents.name or b""
+        names.append(text(os.path.realpath(name) if name.startswith(b"/") else name))
         if size >= ctypes.sizeof(Info):
             counters.update(adds=info.contents.adds, subs=info.contents.subs)
         return 0
@@ -3215,6 +3219,7 @@ class Watch:
 
 PR_SET_CHILD_SUBREAPER = 36
 MARKS = {"ready": "continue", "done": "finish"}
+START = "start"
 POLL = 0.05
 GRACE = 10.0
 
@@ -3296,6 +3301,8 @@ class Supervisor:
             before = time.monotonic()
             alive = self.watch.poll()
             pause = min(1.0, max(POLL, 40 * (time.monotonic() - before)))  # at most a fortieth of one core
+            if not self.snapshots and self._started():
+                self._take(START)
             for mark in MARKS:
                 if mark not in self.reached and os.path.exists(os.path.join(self.out, mark)):
                     self._snapshot(mark)
@@ -3321,21 +3328,27 @@ class Supervisor:
             return "left_behind"
         return None
 
+    def _started(self) -> bool:
+        """A process wrote its first view, under the label `start`: nobody waits for this snapshot."""
+        return any(n.startswith("inside-start-") and n.endswith(".json") for n in os.listdir(self.out))
+
     def _snapshot(self, mark: str) -> None:
         self.reached[mark] = self.watch.seconds()
         self.watch.keep_views = False
-        processes = [self._look(stat.pid) for stat in self.watch.tree()]
-        took = round(self.watch.seconds() - self.reached[mark], 3)
-        self.snapshots.append(
-            {"label": mark, "seconds": self.reached[mark], "took": took, "processes": processes}
-        )
+        self._take(mark)
         with open(os.path.join(self.out, MARKS[mark]), "w", encoding="ascii") as stream:
             stream.write("\n")
 
-    def _look(self, pid: int) -> Json:
+    def _take(self, label: str) -> None:
+        began = self.watch.seconds()
+        processes = [self._look(stat.pid, label != START) for stat in self.watch.tree()]
+        took = round(self.watch.seconds() - began, 3)
+        self.snapshots.append({"label": label, "seconds": began, "took": took, "processes": processes})
+
+    def _look(self, pid: int, search: bool) -> Json:
         """The outside view; the worker waits for an answer, so no failure may keep it waiting."""
         try:
-            return self.observer.process(pid)
+            return self.observer.process(pid, search)
         except Exception as error:
             return {"pid": pid, "error": failure(error), "exited": False}
 
@@ -3552,7 +3565,7 @@ def holders(report: Json) -> List[Json]:
     claims = {(v["pid"], v.get("start_ticks")): v.get("parameters") or {} for v in report["inside"]}
     for snapshot in report["snapshots"]:
         for process in snapshot["processes"]:
-            if "title" not in process:
+            if "title" not in process or snapshot["label"] == START:
                 continue
             inner = (process["status"].get("ns_pids") or [process["pid"]])[-1]
             claim = claims.get((inner, process["start_ticks"]), {})
@@ -3613,7 +3626,9 @@ def run_report(role: str, out: str, command: List[str], policy: Optional[str], l
     supervisor = Supervisor(command, out, Observer(samples), limits)
     report["worker"] = supervisor.run()
     report["seen"] = supervisor.watch.report()
-    report["snapshots"] = supervisor.snapshots or last_seen(supervisor)
+    report["snapshots"] = list(supervisor.snapshots)
+    if not any(s["label"] != START for s in supervisor.snapshots):
+        report["snapshots"] += last_seen(supervisor)
     report["gone"] = supervisor.watch.gone_names()
     report["policy"] = samples[1] if samples else None
     report["inside"] = read_inside(out, report["notes"])
@@ -3769,6 +3784,33 @@ if __name__ == "__main__":
     sys.exit(main(sys.argv[1:]))
 
 
+# --- environment ---
+# The environment as the C library of this process has it; Python keeps a copy of its own.
+
+MAX_VARIABLES = 5000
+
+
+def libc_environ() -> List[Tuple[str, str]]:
+    """Names and values behind libc's `environ`: what getenv answers, whoever set it."""
+    import ctypes
+
+    table = ctypes.POINTER(ctypes.c_char_p).in_dll(ctypes.CDLL(None), "environ")
+    found: List[Tuple[str, str]] = []
+    for at in range(MAX_VARIABLES if table else 0):
+        entry = table[at]
+        if entry is None:
+            break
+        name, equals, value = entry.partition(b"=")
+        if equals:
+            found.append((os.fsdecode(name), os.fsdecode(value)))
+    return found
+
+
+def libc_view() -> List[Json]:
+    """The same with values as a report may show them."""
+    return environment_view(libc_environ())
+
+
 # --- inside_jit ---
 # JIT registries of this process, read by state: nothing is called that could compile or start a device.
 
@@ -3873,6 +3915,50 @@ def jit_state() -> Json:
     }
 
 
+# --- symbols ---
+# Which mapped object answers to key functions of this process: looked up, never called.
+
+KEY_SYMBOLS = (
+    "cos", "expf", "malloc", "free", "memcpy", "pthread_create", "omp_get_max_threads", "GOMP_parallel",
+    "__kmpc_fork_call", "cblas_sgemm", "sgemm_", "dnnl_sgemm", "mkl_get_version", "cudaRuntimeGetVersion",
+    "cudaLaunchKernel", "cuGetProcAddress", "cuModuleLoadData", "cublasLtMatmul", "cudnnGetVersion",
+    "ncclGetVersion", "ncclCommSuspend", "nvrtcCompileProgram", "nvshmem_my_pe",
+)  # fmt: skip
+
+
+def symbol_bindings() -> List[Json]:
+    """`{"name", "object"}` of each key function in the global scope; None: no object there offers it."""
+    import ctypes
+
+    lookup = ctypes.CDLL(None).dlsym
+    lookup.restype, lookup.argtypes = ctypes.c_void_p, [ctypes.c_void_p, ctypes.c_char_p]
+    mappings, objects = read_maps(os.getpid())[0], link_map()["objects"]
+    program = os.path.realpath("/proc/self/exe")
+    rows: List[Json] = []
+    for name in KEY_SYMBOLS:
+        found = object_at(mappings, lookup(None, name.encode("ascii")))
+        rows.append({"name": name, "object": provider(name, program, objects) if found == program else found})
+    return rows
+
+
+def provider(name: str, program: str, objects: List[str]) -> Optional[str]:
+    """Behind an address in the program: it may be its own stub for the first object that defines the name."""
+    for path in [program, *objects[:200]]:
+        if path.startswith("/"):
+            defined = attempt(symbol_value, path, name.encode("ascii"))
+            if isinstance(defined, int):
+                return path
+    return None
+
+
+def object_at(mappings: List[Mapping], address: Optional[int]) -> Optional[str]:
+    """The file that is mapped at an address, as the memory map names it."""
+    for one in mappings if address else ():
+        if one.start <= address < one.end:
+            return text(one.path)
+    return None
+
+
 # --- inside ---
 # The view from inside a Python process. Imports nothing that it measures, changes nothing, never raises.
 
@@ -3932,6 +4018,7 @@ def python_view() -> Json:
     return {
         "version": clean(sys.version),
         "executable": optional_text(sys.executable),
+        "program": attempt(lambda: clean(os.path.realpath(sys.executable))) if sys.executable else None,
         "prefix": clean(sys.prefix),
         "base_prefix": clean(sys.base_prefix),
         "argv": redact_argv([a for a in getattr(sys, "argv", []) if isinstance(a, str)]),
@@ -4019,8 +4106,10 @@ PARTS: Dict[str, Callable[[], Any]] = {
     "python": python_view,
     "modules": modules_view,
     "environ": lambda: environment_view(list(os.environ.items())),
+    "environ_libc": libc_view,
     "threads": threads_view,
     "link_map": link_map,
+    "symbols": symbol_bindings,
     "parameters": parameters_view,
     "torch": torch_view,
     "jit": jit_state,

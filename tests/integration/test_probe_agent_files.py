@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -157,6 +158,47 @@ def test_two_marks_give_two_snapshots(tmp_path: Path) -> None:
     assert mapped(report, "/late.so", 1)["executing"]["verdict"] == "same"
     assert [v["label"] for v in report["inside"]] == ["ready", "end"]
     assert "colorsys" in report["inside"][1]["modules_appeared"]
+
+
+def test_a_first_view_gives_a_snapshot_of_the_start(tmp_path: Path) -> None:
+    build(tmp_path, "late", CODE % 1)
+    report = observe(
+        tmp_path,
+        """
+        agent.inside_snapshot(out, "start")
+        time.sleep(3)
+        ctypes.CDLL(sys.argv[1] + "/late.so")
+        ready()
+        """,
+    )
+    start, ready = report["snapshots"]
+    assert [start["label"], ready["label"]] == ["start", "ready"]
+    paths = [
+        {report["files"][r["file"]]["path"] for r in s["processes"][0]["mapped"]} for s in (start, ready)
+    ]
+    assert {p.rpartition("/")[2] for p in paths[1] - paths[0]} == {"late.so"}
+    assert start["processes"][0]["holder"] is None
+
+
+def test_libc_and_python_each_have_an_environment_and_symbols_are_bound(tmp_path: Path) -> None:
+    body = """
+        libc = ctypes.CDLL(None)
+        libc.setenv(b"OMP_NUM_THREADS", b"3", 1)
+        libc.setenv(b"SOME_API_KEY", b"canary-1", 1)
+        os.environ["MY_TOKEN"] = "canary-2"
+        os.environ["NOT_LISTED"] = "canary-3"
+        ready()
+        """
+    report = observe(tmp_path, body)
+    (view,) = report["inside"]
+    python, libc = ({row["name"]: row for row in view[key]} for key in ("environ", "environ_libc"))
+    assert "OMP_NUM_THREADS" not in python and libc["OMP_NUM_THREADS"]["value"] == "3"
+    assert libc["SOME_API_KEY"] == {"name": "SOME_API_KEY", "secret": True}
+    assert python["MY_TOKEN"] == libc["MY_TOKEN"] == {"name": "MY_TOKEN", "secret": True}
+    assert set(libc["NOT_LISTED"]) == {"name", "sha256"}
+    assert "canary" not in json.dumps(report["inside"])
+    bound = {row["name"]: row["object"] for row in view["symbols"]}
+    assert "libc" in bound["malloc"] and bound["ncclGetVersion"] is None
 
 
 def test_objects_that_were_unloaded_are_counted(tmp_path: Path) -> None:

@@ -54,8 +54,18 @@ class LinkMap(Observed):
     subs: Count
 
 
+class Binding(Observed):
+    """A key function and the mapped object that a lookup by name gives; None: nobody offers it."""
+
+    name: str
+    object: str | None
+
+
 class Inside(Observed):
-    """One process from inside. Only the last view of a process has `modules`."""
+    """One process from inside. Only the last view of a process has `modules`.
+
+    `environ` is Python's view, `environ_libc` the C library's; `symbols` were looked up, never called.
+    """
 
     schema_: Literal["tic/probe-agent/v1"] = Field(alias="schema")
     kind: Literal["inside"]
@@ -69,6 +79,8 @@ class Inside(Observed):
     modules_appeared: tuple[str, ...]
     distribution_count: Count | None
     environ: tuple[Variable, ...] | Failed
+    environ_libc: tuple[Variable, ...] | Failed | None = None
+    symbols: tuple[Binding, ...] | Failed | None = None
     threads: Facts
     link_map: LinkMap | Failed
     parameters: Facts

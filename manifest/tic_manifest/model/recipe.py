@@ -141,6 +141,13 @@ class BaseDrift(PersonValue):
     action: Literal["fail", "note"] = "fail"
 
 
+class RolePolicy(PersonValue):
+    """What roles may have in other ways: names of distributions, libraries, families, variables, by role."""
+
+    environment: Literal["note", "fail"] = "note"
+    declared: dict[Name, tuple[Text, ...]] = {}
+
+
 class Policy(PersonValue):
     """What the gate and the judges demand; checks named here are out of scope, printed and delivered."""
 
@@ -148,6 +155,7 @@ class Policy(PersonValue):
     forge_mergeable: Literal["required", "advisory"] = "required"
     jit_at_runtime: Literal["allow", "forbid"] = "allow"
     out_of_scope: tuple[Name, ...] = ()
+    roles: RolePolicy = RolePolicy()
 
 
 class Recipe(PersonValue):

@@ -12,6 +12,7 @@ from tic_manifest.model.verdict import Check, Finding, Status, check_of, finding
 from tic_manifest.rules.dossier import Dossier
 from tic_manifest.rules.probe import judge_observation
 from tic_manifest.rules.probe_view import Loaded, View, loaded_of
+from tic_manifest.rules.role_diff import judge_roles
 
 OBSERVATION = "probe.json"
 ORDER = (Status.FAIL, Status.INCONCLUSIVE, Status.NOT_RUN, Status.PASS)
@@ -40,8 +41,18 @@ def judge_probe(dossier: Dossier) -> tuple[list[Check], list[Finding]]:
     absent = _absent(dossier)
     checks += [check_of(f"probe.{one.subject}", [one], subject=one.subject) for one in absent]
     findings += absent
+    rows, found = _roles(dossier, reports)
+    checks, findings = [*checks, *rows], [*findings, *found]
     checks += attributions(dossier, reports)
     return [_summed(checks), *checks], findings
+
+
+def _roles(dossier: Dossier, reports: Mapping[str, ProbeReport]) -> tuple[list[Check], list[Finding]]:
+    """What the roles have in other ways; an observation that vouches for another role takes no part."""
+    recipe = dossier.lock.recipe
+    wanted = [worker.role for worker in recipe.workers.values() if worker.stage == "probe"]
+    own = {name: one for name, one in reports.items() if one.role == recipe.workers[name].role}
+    return judge_roles(own, recipe.policy.roles, wanted)
 
 
 def _own(dossier: Dossier, run: WorkerRun, report: ProbeReport) -> tuple[list[Check], list[Finding]]:

@@ -5,8 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tic_manifest.model.probe import CodeIdentity, ProbeReport
+from tic_manifest.model.probe_parts import Process
 from tic_manifest.model.verdict import Check, Finding, Status, check_of
-from tic_manifest.rules import probe_code, probe_files, probe_libraries, probe_python, probe_worker
+from tic_manifest.rules import (
+    probe_between,
+    probe_code,
+    probe_files,
+    probe_libraries,
+    probe_python,
+    probe_views,
+    probe_worker,
+)
+from tic_manifest.rules.probe_environment import views_of
 from tic_manifest.rules.probe_view import View, bounded
 
 Rule = Callable[[View], list[Finding]]
@@ -32,6 +42,9 @@ CHECKS: dict[str, tuple[Rule, ...]] = {
         probe_libraries.cuda_majors,
     ),
     "jit": (probe_worker.jit_at_run,),
+    "snapshots": (probe_between.appeared,),
+    "environment": (probe_views.environment,),
+    "views": (probe_views.disagreements,),
     "ledger": (probe_worker.ledger,),
 }
 """Check ids are `probe.ROLE.NAME`; each rule gives the findings of one code."""
@@ -66,6 +79,9 @@ def unobserved(view: View, name: str) -> str:
         return "" if view.report.worker else "no worker was started: a running process was looked at"
     if name == "holder":
         return "" if view.report.holders or view.report.policy else "no policy was named"
+    if name == "views":
+        twice = any(p.mapped and view.inside(p) for p in view.processes)
+        return "" if twice else "no judged process was seen from inside and from outside"
     if name == "imports":
         return "" if view.imports() else "no judged process gave a view from inside"
     return "" if any(p.mapped for p in view.processes) else "no process was looked at while it was ready"
@@ -83,6 +99,9 @@ def summary(view: View, name: str) -> str:
         "imports": _imports,
         "libraries": _libraries,
         "jit": _jit,
+        "snapshots": _snapshots,
+        "environment": _environment,
+        "views": _views,
     }
     return makers[name](view) if name in makers else ""
 
@@ -151,6 +170,28 @@ def _executing(view: View) -> str:
     same = sum(row.verdict == "same" for row in rows)
     compared = sum(row.bytes for row in rows)
     return f"{same} of {len(rows)} executable mappings equal their files, {compared} bytes compared"
+
+
+def _snapshots(view: View) -> str:
+    labels = [s.label for s in view.report.snapshots]
+    inside = list(dict.fromkeys(one.label for one in view.insides()))
+    return f"from outside: {', '.join(labels)}; from inside: {', '.join(inside) or 'none'}"
+
+
+def _environment(view: View) -> str:
+    names = {name for p in view.processes for name in views_of(view, p).names()}
+    whole = [p.pid for p in view.processes if all(_given(view, p))]
+    return f"{len(names)} variables; at exec, in Python, in libc and effective of {len(set(whole))} processes"
+
+
+def _given(view: View, process: Process) -> tuple[bool, ...]:
+    views = views_of(view, process)
+    return tuple(one is not None for one in (views.exec, views.python, views.libc))
+
+
+def _views(view: View) -> str:
+    twice = {p.pid for p in view.processes if p.mapped and view.inside(p)}
+    return f"{len(twice)} processes from inside and from outside"
 
 
 def _jit(view: View) -> str:

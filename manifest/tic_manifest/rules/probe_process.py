@@ -17,7 +17,7 @@ def judge_process(report: ProbeReport) -> tuple[list[Check], list[Finding]]:
     checks, findings = judge_observation(report)
     away = {f"probe.process.{name}" for name in OTHERS}
     if not any(view.is_python(p) for p in view.processes):
-        away.add("probe.process.imports")
+        away |= {"probe.process.imports", "probe.process.views"}
     return [_scoped(check, away) for check in checks], findings
 
 

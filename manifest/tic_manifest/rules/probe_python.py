@@ -53,10 +53,17 @@ def _preload(view: View, where: str, value: str) -> Finding:
     names = value.replace(":", " ").split()
     owners = {f.path: f.owners for f in view.loaded_files()}
     shipped = {path.rpartition("/")[2] for path, owned in owners.items() if owned}
-    evidence = {"role": view.role, "libraries": list(names)}
+    evidence = {"role": view.role, "libraries": list(names), "binds": _bound(view, names)}
     if names and all(name.rpartition("/")[2] in shipped for name in names):
         return note("PRELOAD", where, actual=value, evidence=evidence)
     return finding("PRELOAD", Status.FAIL, where, expected="no preload", actual=value, evidence=evidence)
+
+
+def _bound(view: View, names: list[str]) -> dict[str, str]:
+    """Key functions that these libraries answer to, by the views of the processes themselves."""
+    files = {name.rpartition("/")[2] for name in names}
+    rows = [row for one in view.insides() if isinstance(one.symbols, tuple) for row in one.symbols]
+    return {row.name: row.object for row in rows if row.object and row.object.rpartition("/")[2] in files}
 
 
 def silent_fallback(view: View) -> list[Finding]:

@@ -12,6 +12,8 @@ from tic_manifest.model.probe_parts import File, Mapped, Owner, Process, Variabl
 from tic_manifest.model.verdict import Finding
 
 PYTHON = re.compile(r"/(python[0-9.]*|libpython[0-9.]+[a-z]*\.so[0-9.]*)$")
+START = "start"
+"""The snapshot that nobody waits for: what was there before the model. It is compared, not judged."""
 MAX_FINDINGS = 200
 """Findings of one code that are listed; the last one says how many more there are."""
 
@@ -29,8 +31,9 @@ class View:
 
     @property
     def processes(self) -> tuple[Process, ...]:
-        """Every view of the judged processes, over all snapshots."""
-        seen = [p for s in self.report.snapshots for p in s.processes if p.title is not None]
+        """Every view of the judged processes, over the snapshots that a mark or a caller asked for."""
+        judged = [s for s in self.report.snapshots if s.label != START]
+        seen = [p for s in judged for p in s.processes if p.title is not None]
         chosen = {(h.pid, h.start_ticks) for h in self.report.holders}
         return tuple(p for p in seen if not chosen or (p.pid, p.start_ticks) in chosen)
 

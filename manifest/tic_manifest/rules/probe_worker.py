@@ -9,7 +9,7 @@ from pydantic import JsonValue
 from tic_manifest.model.probe import CodeIdentity, Compiler, Imports, JitArtifact
 from tic_manifest.model.probe_parts import Failed, Maps, Process, Stream, WorkerEnd
 from tic_manifest.model.verdict import Finding, Status, finding, note
-from tic_manifest.rules.probe_view import View
+from tic_manifest.rules.probe_view import START, View
 
 TAIL = 20
 
@@ -82,7 +82,7 @@ def ledger(view: View) -> list[Finding]:
 
 def _report_gaps(view: View) -> Iterator[tuple[str, str]]:
     report = view.report
-    if not any(s.label != "last_seen" for s in report.snapshots):
+    if not any(s.label not in (START, "last_seen") for s in report.snapshots):
         yield "snapshots", "the worker never reached its ready mark, so no snapshot was taken"
     for text in (*report.notes, *report.owner_errors):
         yield "agent", text

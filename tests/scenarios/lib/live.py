@@ -103,6 +103,18 @@ def python(source: str, *options: str, **env: str) -> None:
     os.execve(argv[0], argv, os.environ | env)
 
 
+def seen_from_inside(label: str) -> str:
+    """Source by which a program of `python` writes the agent's view of itself into the current folder."""
+    os.environ["TIC_PROBE_OUT"] = str(Path.cwd())
+    agent = Path(__file__).resolve().parents[3] / "images" / "agent" / "probe_agent.py"
+    return (
+        "\nimport importlib.util, os, sys\n"
+        f"spec = importlib.util.spec_from_file_location('tic_probe_agent', {str(agent)!r})\n"
+        "agent = sys.modules['tic_probe_agent'] = importlib.util.module_from_spec(spec)\n"
+        f"spec.loader.exec_module(agent)\nagent.inside_snapshot(os.getcwd(), {label!r})\n"
+    )
+
+
 def in_own_mounts() -> None:
     """Start this program again in a mount namespace of its own, once."""
     if os.environ.get("TIC_OWN_MOUNTS") != "1":

@@ -58,6 +58,12 @@ def add_import(**row: Any) -> Callable[[Json], object]:
     return lambda r: r["imports"][0]["broken"].append({**base, **row})
 
 
+def set_variable(report: Json, row: Json) -> None:
+    """A variable that the process has from its start on."""
+    process(report)["environ"].append(row)
+    report["inside"][0]["environ"].append(row)
+
+
 RAY = "/tmp/ray/session_1/runtime_resources/working_dir_files/_ray_pkg_0123456789abcdef"
 
 
@@ -86,7 +92,7 @@ TABLE: list[tuple[str, Callable[[Json], object], str, str, Status, str]] = [
      Status.FAIL, "demo"),
     ("pth", lambda r: r["pth"].append({"path": "/x/zz.pth", "owners": [], "code_lines": ["import os"]}), "overlays",
      "PTH_UNOWNED", Status.FAIL, "/x/zz.pth"),
-    ("preload variable", lambda r: process(r)["environ"].append({"name": "LD_PRELOAD", "value": "/x/evil.so"}),
+    ("preload variable", lambda r: set_variable(r, {"name": "LD_PRELOAD", "value": "/x/evil.so"}),
      "overlays", "PRELOAD", Status.FAIL, "LD_PRELOAD"),
     ("preload file", lambda r: r["preload"].update(file="/x/evil.so\n"), "overlays", "PRELOAD", Status.FAIL,
      "/etc/ld.so.preload"),
@@ -142,7 +148,7 @@ def test_a_fault_is_said_by_its_code(
 
 
 NOTES = [
-    ("owned preload", lambda r: process(r)["environ"].append({"name": "LD_PRELOAD", "value": "/x/_C.abi3.so"}), "PRELOAD"),
+    ("owned preload", lambda r: set_variable(r, {"name": "LD_PRELOAD", "value": "/x/_C.abi3.so"}), "PRELOAD"),
     ("untried extension", lambda r: r["imports"][0]["unloadable"].append(
         {"path": "/x", "module": "demo._D", "distribution": 0, "missing": MISSING, "tried": False}), "PKG_SILENT_FALLBACK"),
     ("vendored OpenMP", lambda r: [add_file(file(f"/{n}/lib{n}", MATCH))(r) for n in ("gomp-6a29c32d.so.1", "gomp.so.1")],

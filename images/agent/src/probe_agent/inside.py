@@ -21,10 +21,12 @@ from .base import (
     redact_argv,
     write_json,
 )
+from .environment import libc_view
 from .inside_jit import jit_state
 from .ledger import link_map
 from .owners import scan_distributions
 from .procfs import read_stat
+from .symbols import symbol_bindings
 
 
 def raw_dict(thing: Any) -> Dict[str, Any]:
@@ -83,6 +85,7 @@ def python_view() -> Json:
     return {
         "version": clean(sys.version),
         "executable": optional_text(sys.executable),
+        "program": attempt(lambda: clean(os.path.realpath(sys.executable))) if sys.executable else None,
         "prefix": clean(sys.prefix),
         "base_prefix": clean(sys.base_prefix),
         "argv": redact_argv([a for a in getattr(sys, "argv", []) if isinstance(a, str)]),
@@ -170,8 +173,10 @@ PARTS: Dict[str, Callable[[], Any]] = {
     "python": python_view,
     "modules": modules_view,
     "environ": lambda: environment_view(list(os.environ.items())),
+    "environ_libc": libc_view,
     "threads": threads_view,
     "link_map": link_map,
+    "symbols": symbol_bindings,
     "parameters": parameters_view,
     "torch": torch_view,
     "jit": jit_state,

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any, List
 
 from .base import Json, text
 
 
 def link_map() -> Json:
-    """Objects, `adds` and `subs` of dl_iterate_phdr; subs > 0 means code that is gone, maybe unseen."""
+    """Objects (links followed), adds and subs of dl_iterate_phdr; subs > 0: code is gone, maybe unseen."""
     import ctypes
 
     class Info(ctypes.Structure):
@@ -25,7 +26,8 @@ def link_map() -> Json:
     counters = {"adds": 0, "subs": 0}
 
     def visit(info: Any, size: int, _: Any) -> int:
-        names.append(text(info.contents.name or b""))
+        name = info.contents.name or b""
+        names.append(text(os.path.realpath(name) if name.startswith(b"/") else name))
         if size >= ctypes.sizeof(Info):
             counters.update(adds=info.contents.adds, subs=info.contents.subs)
         return 0

@@ -19,7 +19,7 @@ from .outside import Observer
 from .outside_linker import linker_view
 from .outside_python import find_interpreter, python_from_memory
 from .procfs import all_stats, descendants, root_prefix, started_at
-from .supervisor import Limits, Supervisor
+from .supervisor import START, Limits, Supervisor
 
 
 def host_view() -> Json:
@@ -155,7 +155,7 @@ def holders(report: Json) -> List[Json]:
     claims = {(v["pid"], v.get("start_ticks")): v.get("parameters") or {} for v in report["inside"]}
     for snapshot in report["snapshots"]:
         for process in snapshot["processes"]:
-            if "title" not in process:
+            if "title" not in process or snapshot["label"] == START:
                 continue
             inner = (process["status"].get("ns_pids") or [process["pid"]])[-1]
             claim = claims.get((inner, process["start_ticks"]), {})
@@ -216,7 +216,9 @@ def run_report(role: str, out: str, command: List[str], policy: Optional[str], l
     supervisor = Supervisor(command, out, Observer(samples), limits)
     report["worker"] = supervisor.run()
     report["seen"] = supervisor.watch.report()
-    report["snapshots"] = supervisor.snapshots or last_seen(supervisor)
+    report["snapshots"] = list(supervisor.snapshots)
+    if not any(s["label"] != START for s in supervisor.snapshots):
+        report["snapshots"] += last_seen(supervisor)
     report["gone"] = supervisor.watch.gone_names()
     report["policy"] = samples[1] if samples else None
     report["inside"] = read_inside(out, report["notes"])

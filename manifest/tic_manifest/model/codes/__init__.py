@@ -21,9 +21,19 @@ class Code:
 
 
 def _registry() -> dict[str, Code]:
-    from tic_manifest.model.codes import chain, delivery, files, gate, general, parity, probe, reading
+    from tic_manifest.model.codes import (
+        chain,
+        delivery,
+        files,
+        gate,
+        general,
+        parity,
+        probe,
+        probe_roles,
+        reading,
+    )
 
-    modules = (general, chain, gate, reading, files, probe, parity, delivery)
+    modules = (general, chain, gate, reading, files, probe, probe_roles, parity, delivery)
     known: dict[str, Code] = {}
     for code in (one for module in modules for one in module.CODES):
         if code.name in known:

@@ -1,0 +1,32 @@
+"""Codes of the area `probe`: roles beside each other, views beside each other (contract, section 7)."""
+
+from __future__ import annotations
+
+from tic_manifest.model.codes import Code
+
+CODES: tuple[Code, ...] = (
+    Code(
+        name="PROCESS_DIVERGENCE",
+        meaning="two roles of one delivery do not run on the same thing",
+        remedy="give both roles the same, or declare the name under policy.roles.declared of the role",
+        source="rules/image-verify.md, S37; field report R68; issue 5, role diff",
+    ),
+    Code(
+        name="APPEARED_BETWEEN",
+        meaning="a process loaded more between two looks at it",
+        remedy="nothing to do where it is expected; code that comes after the warm-up is compared at the end",
+        source="issue 5, snapshots; rules/probe.md, scenario 1",
+    ),
+    Code(
+        name="ENV_VIEWS_DIFFER",
+        meaning="a variable at exec, in Python and in the C library is not one and the same",
+        remedy="set it before the process starts; what is read once at the start keeps its first value",
+        source="rules/probe.md, 5.7; scenario 6",
+    ),
+    Code(
+        name="VIEWS_DISAGREE",
+        meaning="a process says one thing of itself and the kernel another",
+        remedy="look at both values in the finding; one of the two views was changed",
+        source="issue 5, two views of one process",
+    ),
+)
