@@ -86,7 +86,7 @@ class LayerTreeReader:
     def _read_archive(self) -> None:
         kept = 0
         stream = cast(IO[bytes], self)
-        with tarfile.open(fileobj=stream, mode="r|", bufsize=PIECE, tarinfo=_Header) as archive:
+        with tarfile.open(fileobj=stream, mode="r|", bufsize=PIECE, tarinfo=BoundedHeader) as archive:
             for count, member in enumerate(archive):
                 if count > MAX_ENTRIES:
                     raise tarfile.TarError(f"more than {MAX_ENTRIES} entries")
@@ -141,7 +141,7 @@ class LayerTreeReader:
             self.tree.problems.append((path[:400], why))
 
 
-class _Header(tarfile.TarInfo):
+class BoundedHeader(tarfile.TarInfo):
     """A header whose extended forms are bounded: tarfile reads them whole into memory."""
 
     def _proc_member(self, tarfile_: tarfile.TarFile) -> tarfile.TarInfo:

@@ -6,7 +6,7 @@ import os
 import stat
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO
+from typing import IO, Protocol
 
 from tic_manifest.errors import PersonError, RefusedError, UnavailableError
 from tic_manifest.formats.canonical import digest_of
@@ -34,13 +34,27 @@ def fallback_tag(subject: Digest) -> str:
     return subject.replace(":", "-", 1)
 
 
+class Files(Protocol):
+    """Plain files by name, with `/` between folders."""
+
+    def open(self, name: str) -> IO[bytes] | None:
+        """A file for reading; None when absent. Raises RefusedError LAYOUT for what is no plain file."""
+
+    def length(self, name: str) -> int | None:
+        """Length in bytes; None when absent. Raises as `open`."""
+
+
 class LayoutSource:
     """An `ImageSource` over a folder with `oci-layout`, `index.json` and `blobs`."""
 
-    def __init__(self, root: Path) -> None:
-        """Raises PersonError LAYOUT where the folder is no layout, RefusedError where it is a broken one."""
+    def __init__(self, root: Path, files: Files | None = None) -> None:
+        """`files` are those below `root` unless given.
+
+        Raises PersonError LAYOUT where that is no layout, RefusedError where it is a broken one.
+        """
         self._root = root
-        if not (root / "index.json").is_file() or not (root / "oci-layout").is_file():
+        self._files = files or _Folder(root)
+        if self._files.length("index.json") is None or self._files.length("oci-layout") is None:
             raise PersonError(
                 "LAYOUT", "not an OCI image layout", where=str(root),
                 expected="oci-layout, index.json and blobs", remedy="name the folder that holds them",
@@ -61,20 +75,12 @@ class LayoutSource:
 
     def blob(self, digest: Digest, size: int) -> Iterator[bytes] | None:
         """Pieces of a blob, at most `size` + 1 bytes in all; None when absent."""
-        handle = open_file(self._path(digest))
+        handle = self._files.open(_name(digest))
         return None if handle is None else pieces(handle, size + 1)
 
     def length(self, digest: Digest) -> int | None:
         """The length of the blob's file."""
-        path = self._path(digest)
-        try:
-            found = path.lstat()
-        except (FileNotFoundError, NotADirectoryError):
-            return None
-        except OSError as error:
-            raise _unreadable(path, error) from error
-        _require_file(path, found)
-        return found.st_size
+        return self._files.length(_name(digest))
 
     def resolve(self, tag: str) -> Digest | None:
         """The digest of the entry with this `ref.name`; several different ones are refused."""
@@ -112,15 +118,37 @@ class LayoutSource:
         return parse_index(self._small("index.json"), f"{self._root}/index.json").value
 
     def _small(self, name: str) -> bytes:
-        handle = open_file(self._root / name)
+        handle = self._files.open(name)
         raw = b"" if handle is None else b"".join(pieces(handle, MAX_MANIFEST_BYTES + 1))
         if len(raw) > MAX_MANIFEST_BYTES:
             raise RefusedError("LAYOUT", "file too large", where=f"{self._root}/{name}")
         return raw
 
-    def _path(self, digest: Digest) -> Path:
-        algorithm, _, encoded = digest.partition(":")
-        return self._root / "blobs" / algorithm / encoded
+
+class _Folder:
+    """`Files` below a folder."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+
+    def open(self, name: str) -> IO[bytes] | None:
+        return open_file(self._root / name)
+
+    def length(self, name: str) -> int | None:
+        path = self._root / name
+        try:
+            found = path.lstat()
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except OSError as error:
+            raise _unreadable(path, error) from error
+        _require_file(path, found)
+        return found.st_size
+
+
+def _name(digest: Digest) -> str:
+    algorithm, _, encoded = digest.partition(":")
+    return f"blobs/{algorithm}/{encoded}"
 
 
 def read_fallback(raw: bytes | None, digest: Digest, subject: Digest) -> Referrers:

@@ -13,7 +13,7 @@ from tic_manifest.adapters.debian import DebianBuilder
 from tic_manifest.adapters.layout_read import document, read_image, whole
 from tic_manifest.errors import PersonError, RefusedError, UnavailableError
 from tic_manifest.formats.oci import kind_of, parse_manifest
-from tic_manifest.formats.reference import parse_reference, require_digest
+from tic_manifest.formats.reference import parse_reference, require_digest, require_store
 from tic_manifest.model.base import Digest
 from tic_manifest.model.lock import DebianRoot, ImageRoot, Root
 from tic_manifest.model.oci import INDEX, Descriptor, ImageReference, Kind
@@ -36,7 +36,7 @@ class AnyRoots:
         """
         if isinstance(wanted, DebianBase):
             return self._debian.resolve(wanted.debian, architecture, store)
-        reference = require_digest(parse_reference(wanted))
+        reference = require_digest(require_store(parse_reference(wanted)))
         source, digest = self._source_of(reference), str(reference.digest)
         _check_kind(source, digest, wanted)
         built = read_image(source, digest, architecture)

@@ -25,10 +25,10 @@ def command(urls: tuple[str, ...], base: str, target: Path | None) -> None:
     from tic_manifest.adapters.forge import GitHubForge
     from tic_manifest.adapters.forge_http import HttpExchange
     from tic_manifest.adapters.forge_map import read_forge_map
-    from tic_manifest.formats.reference import parse_reference, require_digest
+    from tic_manifest.formats.reference import parse_reference, require_digest, require_store
     from tic_manifest.stages.init import init
 
-    require_digest(parse_reference(base))
+    require_digest(require_store(parse_reference(base)))
     forge_map = read_forge_map(os.environ)
     text = init(urls, base, lambda api: GitHubForge(api, HttpExchange(os.environ), forge_map))
     if target is None:

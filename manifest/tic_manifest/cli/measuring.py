@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 def built(session: Session, image: str | None) -> Receipt:
     """The build's receipt, for the image that the command line names.
 
+    A digest says which image, wherever the reference says it lies: the work folder's own copy is run.
     Raises PersonError for a reference to anything else than the image of this work folder.
     """
     receipt = session.need("build")
@@ -31,7 +32,7 @@ def built(session: Session, image: str | None) -> Receipt:
         receipt.platform_digest,
         receipt.body.index_digest if isinstance(receipt.body, BuildBody) else None,
     }
-    if reference.layout is None or reference.digest not in known:
+    if reference.digest not in known:
         raise PersonError(
             "NOT_CLEAN", "the image is not the one that was built from this lock", where=image,
             expected=f"oci:{session.work.root / 'layout'}@{receipt.platform_digest}",

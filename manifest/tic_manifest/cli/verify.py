@@ -43,7 +43,7 @@ class _Asked:
 @click.option("--policy", type=_FILE, help="what to demand, in place of the built-in policy")
 @click.option("--show-policy", is_flag=True, help="print the built-in policy and end")
 @click.option("--key", "keys", type=_FILE, multiple=True, help="accepted signer, SPKI PEM; repeatable")
-@click.option("--offline", is_flag=True, help="open no socket; REF must be oci:DIR@sha256:…")
+@click.option("--offline", is_flag=True, help="open no socket; REF must be a layout or an archive")
 @click.option("--all-platforms", is_flag=True, help="a platform without evidence is inconclusive")
 @output_option
 @click.pass_context
@@ -60,7 +60,8 @@ def command(
 ) -> int:
     """Judge the image that REF names again: documents, every blob, attached delivery manifest and evidence.
 
-    REF is HOST[:PORT]/REPOSITORY@sha256:…, [::1]:PORT/REPOSITORY@sha256:… or oci:DIR@sha256:….
+    REF is HOST[:PORT]/REPOSITORY@sha256:…, [::1]:PORT/REPOSITORY@sha256:…, oci:DIR@sha256:… or, to read
+    what docker save wrote, docker-archive:FILE@sha256:….
     Depths: identity reads documents and asks for every blob; content (default) reads every blob to its end;
     files also judges the effective file system.
     """
@@ -88,14 +89,14 @@ def _verify(ctx: click.Context, asked: _Asked) -> VerifyReport:
     from tic_manifest.stages.verify import Tools, verify
 
     reference = parse_reference(asked.reference)
-    if asked.offline and reference.layout is None:
+    if asked.offline and reference.registry is not None:
         raise PersonError(
-            "USAGE", "--offline reads layouts alone", where=asked.reference, expected="oci:DIR@sha256:…",
+            "USAGE", "--offline reads no registry", where=asked.reference, expected="oci:DIR@sha256:…",
             remedy="copy the image into a layout first, or leave --offline out",
         )  # fmt: skip
     options = _options(asked)
     source = open_image(reference)
-    if reference.digest is None and reference.tag is not None:
+    if reference.digest is None:
         raise mutable(reference, behind(source, reference.tag))
     tools = Tools(reader=read_blobs, judge=judge_delivery, progress=progress(ctx), trees=read_trees)
     return verify(source, require_digest(reference), options, tools)
@@ -125,16 +126,26 @@ def _options(asked: _Asked) -> Options:
     )
 
 
-def behind(source: ImageSource, tag: str) -> str | None:
-    """The digest that a tag names now; None where nobody answers: the tag is refused all the same."""
+def behind(source: ImageSource, tag: str | None) -> str | None:
+    """The digest that a tag names now, or of the only image there is.
+
+    None where nobody answers: the tag is refused all the same.
+    """
     try:
+        if tag is None:
+            named = {one.digest for one in source.index_entries()}
+            return named.pop() if len(named) == 1 else None
         return source.resolve(tag)
     except UnavailableError:
         return None
 
 
 def open_image(reference: ImageReference) -> ImageSource:
-    """The place that a reference names. Raises PersonError LAYOUT for a folder that is no layout."""
+    """The place that a reference names. Raises PersonError LAYOUT for what is no such place."""
+    if reference.archive is not None:
+        from tic_manifest.adapters.docker_archive import open_archive
+
+        return open_archive(Path(reference.archive), reference.digest)
     if reference.layout is not None:
         from tic_manifest.adapters.layout import LayoutSource
 

@@ -1,6 +1,6 @@
 """Image references: `host[:port]/repo@sha256:…`, `[::1]:5000/repo@…`, `oci:DIR@sha256:…`.
 
-Source of the forms: contract, section 3.
+Source of the forms: contract, section 3; `docker-archive:FILE@sha256:…` is read by `verify` alone.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ _REPOSITORY = re.compile(r"[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*(?:/[a-z0-9]+(?:
 _TAG = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,127}")
 _LABEL = r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
 _HOST = re.compile(rf"(?:{_LABEL}(?:\.{_LABEL})*|\[[0-9a-fA-F:.]{{2,45}}\])(?::[0-9]{{1,5}})?")
+ARCHIVE = "docker-archive:"
 FORMS = "HOST[:PORT]/REPOSITORY@sha256:…, [::1]:PORT/REPOSITORY@sha256:… or oci:DIR@sha256:…"
 
 
@@ -26,6 +27,8 @@ def parse_reference(text: str) -> ImageReference:
     """
     if len(text) > 4096 or any(ord(char) < 0x20 or ord(char) == 0x7F for char in text):
         raise _error(text, "an image reference is too long or holds a control character")
+    if text.startswith(ARCHIVE):
+        return _archive(text.removeprefix(ARCHIVE), text)
     return _layout(text[4:], text) if text.startswith("oci:") else _registry(text)
 
 
@@ -42,7 +45,7 @@ def mutable(reference: ImageReference, behind: str | None = None) -> PersonError
     return PersonError(
         "MUTABLE_REF",
         "an image must be named by digest alone",
-        where=f"{reference.place}:{reference.tag or ''}",
+        where=f"{reference.place}:{reference.tag}" if reference.tag else reference.place,
         expected=FORMS,
         actual=f"tag {reference.tag}" if reference.tag else "no digest",
         remedy=f"if this is the image you mean: {reference.at(digest)}"
@@ -63,6 +66,27 @@ def _layout(rest: str, text: str) -> ImageReference:
     if not rest:
         raise _error(text, "no folder is named")
     return ImageReference(layout=rest)
+
+
+def _archive(rest: str, text: str) -> ImageReference:
+    file, at, digest = rest.rpartition("@")
+    if at and _DIGEST.fullmatch(digest) and file:
+        return ImageReference(archive=file, digest=digest)
+    if at and digest.startswith(("sha256:", "sha512:")):
+        raise _error(text, "not a sha256 digest of 64 lower-case hex digits")
+    if not rest:
+        raise _error(text, "no file is named")
+    return ImageReference(archive=rest)
+
+
+def require_store(reference: ImageReference) -> ImageReference:
+    """The reference, if it names a registry or a layout. Raises PersonError USAGE for an archive."""
+    if reference.archive is not None:
+        raise PersonError(
+            "USAGE", "an archive of docker save is read by verify alone", where=str(reference),
+            expected=FORMS, remedy="push the image to a registry or copy it into a layout",
+        )  # fmt: skip
+    return reference
 
 
 def _registry(text: str) -> ImageReference:

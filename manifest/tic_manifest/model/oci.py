@@ -118,12 +118,14 @@ class ImageConfig(Value):
 
 
 class ImageReference(Value):
-    """Where an image is and which one. Exactly one of `layout` and `registry` is set.
+    """Where an image is and which one. Exactly one of `layout`, `archive` and `registry` is set.
 
     `registry` is HOST[:PORT]; `tag` is set, and `digest` is not, where a name that can move was given.
     """
 
     layout: str | None = None
+    archive: str | None = None
+    """A file that `docker save` wrote: read, never written."""
     registry: str | None = None
     repository: str | None = None
     digest: Digest | None = None
@@ -132,6 +134,8 @@ class ImageReference(Value):
     @property
     def place(self) -> str:
         """The reference without digest or tag."""
+        if self.archive is not None:
+            return f"docker-archive:{self.archive}"
         return f"oci:{self.layout}" if self.layout is not None else f"{self.registry}/{self.repository}"
 
     def at(self, digest: Digest) -> str:

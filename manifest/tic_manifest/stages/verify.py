@@ -26,6 +26,7 @@ from tic_manifest.stages.attached import (
     check_named_twice,
     find_attached,
 )
+from tic_manifest.stages.verify_archive import reencoded
 
 DeliveryJudge = Callable[
     [Statement, Mapping[str, bytes], JudgedImage], tuple[Sequence[Check], Sequence[Finding]]
@@ -64,7 +65,12 @@ def verify(source: ImageSource, reference: ImageReference, options: Options, too
     """
     if reference.digest is None:
         raise ValueError("verify needs a digest; see formats.reference.require_digest")
-    return _Verification(source, reference.digest, options, tools).run()
+    made = _Verification(source, reference.digest, options, tools).run()
+    other = any(one.code == "MANIFEST_DIGEST" for one in made.findings)
+    if reference.archive is None or not other:
+        return made
+    said = reencoded(source, reference.digest)
+    return made.model_copy(update={"findings": (*made.findings, *said)})
 
 
 class _Verification:

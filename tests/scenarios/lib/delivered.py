@@ -16,6 +16,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "kit"))
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "unit"))
+import archives
 import deliveries as d
 from layouts import Edit, Layout, digest_of, layers_of
 from push import push
@@ -29,7 +30,7 @@ from tic_manifest.stages.assemble import Earlier, assemble
 from tic_manifest.stages.attached import head_statement
 from tic_manifest.stages.verify_image import read_image
 
-__all__ = ["Delivered", "Layout", "digest_of", "layers_of"]
+__all__ = ["Delivered", "Layout", "archives", "digest_of", "layers_of"]
 POLICY = """schema: tic/policy/v1
 out_of_scope: [{names}]
 """

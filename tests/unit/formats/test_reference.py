@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tic_manifest.errors import PersonError
-from tic_manifest.formats.reference import parse_reference, require_digest
+from tic_manifest.formats.reference import parse_reference, require_digest, require_store
 
 D = "sha256:" + "a1" * 32
 
@@ -37,9 +37,19 @@ def test_a_layout_reference(text: str) -> None:
     assert (found.layout, found.digest) == (text[4:].rpartition("@")[0], D)
 
 
+@pytest.mark.parametrize("text", [f"docker-archive:image.tar@{D}", f"docker-archive:/a@b/c d.tar@{D}"])
+def test_an_archive_is_read_and_is_no_place_for_anything_else(text: str) -> None:
+    found = require_digest(parse_reference(text))
+    assert (found.archive, found.digest, str(found)) == (text[15:].rpartition("@")[0], D, text)
+    with pytest.raises(PersonError) as raised:
+        require_store(found)
+    assert raised.value.code == "USAGE"
+
+
 TAGS = [
     ("registry.example/app:v1", "v1"), ("registry.example/app", "latest"), ("localhost:5000/app:a.b-c_d", "a.b-c_d"),
     ("[::1]:5000/app:v1", "v1"), ("oci:dir:v1", "v1"), ("oci:/a/dir", None),
+    ("docker-archive:image.tar", None),
 ]  # fmt: skip
 
 
@@ -63,7 +73,8 @@ BAD = [
     f"registry.example/app@{D.upper()}", "registry.example/app@sha512:" + "a" * 128, f"registry.example/app@md5:{'a' * 32}",
     f"-x.example/app@{D}", f"registry.example//app@{D}", f"registry.example/../app@{D}", f"https://registry.example/app@{D}",
     f"user@registry.example/app@{D}", f"registry.example:99999/app@{D}", f"registry.example:0/app@{D}",
-    f"registry.example/app@{D}@{D}", f"registry.example/a\nb@{D}", "oci:", f"oci:@{D}", "oci:dir@sha256:abc",
+    f"registry.example/app@{D}@{D}", f"registry.example/a\nb@{D}", "oci:", f"oci:@{D}", "oci:dir@sha256:abc", "docker-archive:",
+    f"docker-archive:@{D}", "docker-archive:a.tar@sha256:abc",
     "registry.example/app:" + "t" * 129, "registry.example/app:-t", f"[::1/app@{D}", "x" * 5000,
     f"[:21]:5000/app@{D}", f"[::1::2]/app@{D}", f"[1.2.3.4]/app@{D}", f"[:::]/app@{D}",
 ]  # fmt: skip
