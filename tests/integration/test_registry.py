@@ -286,11 +286,43 @@ def test_a_redirect_carries_no_secret_to_another_host(bench: Bench, tmp_path: Pa
     assert seen and set(seen) == {""}
 
 
-@pytest.mark.parametrize("location", ["http://192.0.2.1/x", "file:///etc/passwd", "ftp://127.0.0.1/x", ""])
+@pytest.mark.parametrize(
+    "location",
+    [
+        "http://192.0.2.1/x",
+        "file:///etc/passwd",
+        "ftp://127.0.0.1/x",
+        "",
+        "https://[x",
+        "https://a:99999/",
+        "//[:1",
+    ],
+)
 def test_a_redirect_elsewhere_is_refused(bench: Bench, location: str) -> None:
     bench.script(**{f"GET blobs/{bench.layer}": [{"status": 307, "headers": {"Location": location}}]})
     with pytest.raises(TicError):
         bench.judge()
+
+
+@pytest.mark.parametrize("realm", ["https://[x", "http://127.0.0.1:99999/", "//"])
+def test_a_token_service_at_no_url_is_refused(bench: Bench, realm: str) -> None:
+    bench.gate = Guard(bench, realm=realm)
+    with pytest.raises(TicError) as raised:
+        bench.judge()
+    assert raised.value.exit_code in {3, 4}
+
+
+def test_a_next_page_at_no_url_is_no_page(bench: Bench) -> None:
+    kind = "application/vnd.oci.image.index.v1+json"
+    headers = {"Link": '<https://[x>; rel="next"', "Content-Type": kind}
+    answer = {
+        "status": 200,
+        "headers": headers,
+        "body": {"schemaVersion": 2, "mediaType": kind, "manifests": []},
+    }
+    digests = (bench.image["digest"], bench.index["digest"])
+    bench.script(**{f"GET referrers/{one}": [answer] for one in digests})
+    assert codes(bench.judge()) == {"DELIVERY_MISSING"}
 
 
 def test_no_secret_is_in_a_message(bench: Bench, tmp_path: Path) -> None:

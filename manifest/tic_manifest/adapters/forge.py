@@ -12,12 +12,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
 from typing import Any, Literal
-from urllib.parse import quote, urljoin
+from urllib.parse import quote
 
 from tic_manifest.adapters.forge_http import Exchange, RawAnswer, origin
 from tic_manifest.adapters.forge_map import ForgeMap
 from tic_manifest.errors import RefusedError, UnavailableError
 from tic_manifest.formats.strict_json import load_json
+from tic_manifest.formats.urls import join_url
 from tic_manifest.model.base import Digest, GitCommit
 
 RETRIES = 3
@@ -176,7 +177,7 @@ class GitHubForge:
             answer = self._asked(url, conditional=conditional)
             if answer.status not in {301, 302, 307, 308}:
                 return answer
-            url = self._same_forge(urljoin(url, answer.headers.get("location", "")))
+            url = self._same_forge(join_url(url, answer.headers.get("location", "")))
         raise _bad("more than five redirects")
 
     def _asked(self, url: str, *, conditional: bool) -> RawAnswer:
@@ -192,9 +193,11 @@ class GitHubForge:
 
     def _next(self, url: str, answer: RawAnswer) -> str:
         found = _NEXT.search(answer.headers.get("link", ""))
-        return self._same_forge(urljoin(url, found[1])) if found else ""
+        return self._same_forge(join_url(url, found[1])) if found else ""
 
-    def _same_forge(self, url: str) -> str:
+    def _same_forge(self, url: str | None) -> str:
+        if url is None:
+            raise _bad("the forge points at no URL")
         there = self.forge_map.there(url)
         if origin(there) != origin(self._url("")):
             raise _bad("the forge points at another host")

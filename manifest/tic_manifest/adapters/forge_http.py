@@ -6,7 +6,6 @@ credentials on its own; both are switched off here.
 
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -14,7 +13,9 @@ from urllib.parse import urlsplit
 
 import requests
 
+from tic_manifest.adapters.http_session import new_session
 from tic_manifest.errors import UnavailableError
+from tic_manifest.formats.urls import is_loopback
 
 MAX_BODY = 32 << 20
 KEPT_HEADERS = (
@@ -52,8 +53,7 @@ class HttpExchange:
     def __init__(self, environ: Mapping[str, str], *, timeout_seconds: float = 30.0) -> None:
         self._environ = environ
         self._timeout = timeout_seconds
-        self._session = requests.Session()
-        self._session.auth = _no_auth
+        self._session = new_session(environ)
 
     def get(self, url: str, headers: Mapping[str, str]) -> RawAnswer:
         """One GET; the body is read to the end, up to 32 MiB."""
@@ -70,6 +70,8 @@ class HttpExchange:
                 return _read(answer)
         except requests.RequestException as error:
             raise _no_answer(error) from None
+        except ValueError:  # requests reads a Location even where it does not follow it
+            raise _bad("a redirect to an address that no URL can be") from None
 
 
 def token_for(environ: Mapping[str, str], url: str) -> str:
@@ -79,7 +81,7 @@ def token_for(environ: Mapping[str, str], url: str) -> str:
     pairs = [(api, environ.get("GITHUB_TOKEN", ""))]
     if enterprise:
         pairs.append((f"https://{enterprise}", environ.get("GH_ENTERPRISE_TOKEN", "")))
-    if urlsplit(url).scheme != "https" and not is_loopback(url):
+    if urlsplit(url).scheme != "https" and not is_loopback(urlsplit(url).hostname or ""):
         return ""
     return next((token for there, token in pairs if token and origin(there) == origin(url)), "")
 
@@ -89,19 +91,6 @@ def origin(url: str) -> tuple[str, str, int | None]:
     parts = urlsplit(url)
     port = parts.port or {"http": 80, "https": 443}.get(parts.scheme)
     return parts.scheme, (parts.hostname or "").lower(), port
-
-
-def is_loopback(url: str) -> bool:
-    """Whether the host is a literal loopback address: a name could be made to mean another host."""
-    host = urlsplit(url).hostname or ""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
-
-
-def _no_auth(request: requests.PreparedRequest) -> requests.PreparedRequest:
-    return request
 
 
 def _read(answer: requests.Response) -> RawAnswer:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from urllib.parse import urljoin, urlsplit
+from urllib.parse import urlsplit
 
 import requests
 from urllib3.exceptions import HTTPError
@@ -14,6 +14,7 @@ from tic_manifest.adapters.registry_http import RegistryHttp
 from tic_manifest.errors import RefusedError, UnavailableError
 from tic_manifest.formats.canonical import digest_of
 from tic_manifest.formats.oci import check_content_type, parse_index
+from tic_manifest.formats.urls import join_url
 from tic_manifest.model.base import Digest
 from tic_manifest.model.oci import INDEX_TYPES, MANIFEST_TYPES, MAX_MANIFEST_BYTES, Descriptor, Referrers
 
@@ -122,9 +123,9 @@ class RegistrySource:
         found = _NEXT.search(answer.headers.get("Link", ""))
         if not found:
             return None
-        url = urljoin(answer.url, found[1])
+        url = join_url(answer.url, found[1])
         # a page of another host is not asked for: it would be a host learned from a document
-        return url if urlsplit(url).netloc == urlsplit(self._http.base).netloc else None
+        return url if url and urlsplit(url).netloc == urlsplit(self._http.base).netloc else None
 
     def _document(self, reference: str) -> bytes | None:
         with self._http.request("GET", f"manifests/{reference}", _ACCEPT) as answer:

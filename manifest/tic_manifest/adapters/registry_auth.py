@@ -22,6 +22,7 @@ from urllib.parse import urlsplit
 
 from tic_manifest.errors import RefusedError
 from tic_manifest.formats.strict_json import load_json
+from tic_manifest.formats.urls import is_loopback
 
 HELPER_SECONDS = 30
 _HELPER = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
@@ -95,14 +96,6 @@ def may_send(registry: str, realm: str) -> bool:
     if here in _DOCKER_HUB:
         return there == "auth.docker.io"
     return there == here or (not _is_address(there) and _domain(there) == _domain(here) != "")
-
-
-def is_loopback(host: str) -> bool:
-    """Whether a host is a literal loopback address."""
-    try:
-        return ipaddress.ip_address(host.strip("[]")).is_loopback
-    except ValueError:
-        return False
 
 
 def _is_address(host: str) -> bool:

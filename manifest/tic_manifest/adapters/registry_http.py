@@ -9,23 +9,23 @@ from __future__ import annotations
 import email.utils
 import time
 from collections.abc import Callable, Mapping
-from http.cookiejar import DefaultCookiePolicy
 from typing import Any
-from urllib.parse import urlencode, urljoin, urlsplit
+from urllib.parse import urlencode, urlsplit
 
 import requests
 from requests.adapters import HTTPAdapter
 
+from tic_manifest.adapters.http_session import new_session, proxies_for
 from tic_manifest.adapters.registry_auth import (
     Challenge,
     Credentials,
     find_credentials,
-    is_loopback,
     may_send,
     read_challenge,
 )
 from tic_manifest.errors import RefusedError, UnavailableError
 from tic_manifest.formats.strict_json import load_json
+from tic_manifest.formats.urls import is_loopback, join_url, split_url
 
 TIMEOUT = (10.0, 60.0)
 TRIES = 4
@@ -53,7 +53,7 @@ class RegistryHttp:
         there = "registry-1.docker.io" if registry in {"docker.io", "index.docker.io"} else registry
         self.base = f"{self._scheme}://{there}/v2/{repository}"
         self._environ, self._sleep = environ, sleep
-        self._session = _session()
+        self._session = _session(environ)
         self._authorization = ""
         self._asked = False
 
@@ -99,12 +99,17 @@ class RegistryHttp:
         try:
             return self._session.request(
                 method, url, headers={"Accept-Encoding": "identity", **headers}, data=data, timeout=TIMEOUT,
-                allow_redirects=False, stream=True,
+                allow_redirects=False, stream=True, proxies=proxies_for(url),
             )  # fmt: skip
         except (requests.ConnectionError, requests.Timeout):
             raise
         except requests.RequestException as error:
             raise self._unreachable(error) from None
+        except ValueError as error:  # requests reads a Location even where it does not follow it
+            raise RefusedError(
+                "REGISTRY", "a redirect to an address that no URL can be", where=self._registry,
+                actual=type(error).__name__,
+            ) from None  # fmt: skip
 
     def _secret(self, url: str) -> dict[str, str]:
         mine = urlsplit(url).netloc == urlsplit(self.base).netloc
@@ -116,7 +121,7 @@ class RegistryHttp:
         for _ in range(MAX_REDIRECTS):
             if method not in {"GET", "HEAD"} or answer.status_code not in {301, 302, 303, 307, 308}:
                 return answer
-            url = urljoin(answer.url or self.base, answer.headers.get("Location", ""))
+            url = join_url(answer.url or self.base, answer.headers.get("Location", "")) or ""
             answer.close()
             self._check_scheme(url)
             # nothing but the range travels: storage hosts get no token and no Accept
@@ -126,7 +131,7 @@ class RegistryHttp:
         raise RefusedError("REGISTRY", "too many redirects", where=self._registry)
 
     def _check_scheme(self, url: str) -> None:
-        parts = urlsplit(url)
+        parts = split_url(url) or urlsplit("")
         loopback = self._scheme == "http" and parts.scheme == "http" and is_loopback(parts.hostname or "")
         if parts.scheme != "https" and not loopback:
             raise RefusedError(
@@ -184,18 +189,12 @@ class RegistryHttp:
         )  # fmt: skip
 
 
-def _session() -> requests.Session:
-    session = requests.Session()
-    session.auth = _no_auth
-    session.cookies.set_policy(DefaultCookiePolicy(allowed_domains=[]))
+def _session(environ: Mapping[str, str]) -> requests.Session:
+    session = new_session(environ)
     pool = HTTPAdapter(pool_connections=8, pool_maxsize=16)
     session.mount("https://", pool)
     session.mount("http://", pool)
     return session
-
-
-def _no_auth(request: requests.PreparedRequest) -> requests.PreparedRequest:
-    return request
 
 
 def _is_worth_trying(error: Exception) -> bool:

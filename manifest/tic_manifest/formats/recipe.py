@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import urlsplit
 
 from pydantic import ValidationError
 
 from tic_manifest.errors import PersonError
 from tic_manifest.formats.strict_yaml import Located, load_yaml
+from tic_manifest.formats.urls import split_url
 from tic_manifest.model.recipe import PullRequest, Recipe
 
 _PULL = re.compile(
@@ -52,9 +52,9 @@ def read_recipe(raw: bytes, where: str) -> Recipe:
 
 def pull_url(url: str) -> PullUrl | None:
     """The parts of `https://HOST/OWNER/REPO/pull/N`; None for anything else."""
-    parts = urlsplit(url)
-    found = _PULL.match(parts.path)
-    if not found or not parts.netloc or parts.query or parts.fragment or "@" in parts.netloc:
+    parts = split_url(url)
+    found = _PULL.match(parts.path) if parts else None
+    if parts is None or not found or not parts.netloc or parts.query or parts.fragment or "@" in parts.netloc:
         return None
     return PullUrl(
         web=f"{parts.scheme}://{parts.netloc}",

@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 from typing import Annotated, Literal
+from urllib.parse import urlsplit
 
-from pydantic import Field, StringConstraints
+from pydantic import AfterValidator, Field, StringConstraints
 
 from tic_manifest.model.base import GitCommit, Name, PersonValue, Sha256Hex
 from tic_manifest.model.verdict import State
 
 SCHEMA = "tic/recipe/v1"
 
+
+def _is_url(text: str) -> str:
+    _ = urlsplit(text).port  # ValueError for a host or port that can be none
+    return text
+
+
 Text = Annotated[str, StringConstraints(min_length=1, max_length=4096)]
-Url = Annotated[str, StringConstraints(pattern=r"^https?://[^\s\x00-\x1f]+$", max_length=2048)]
+Url = Annotated[
+    str, StringConstraints(pattern=r"^https?://[^\s\x00-\x1f]+$", max_length=2048), AfterValidator(_is_url)
+]
 EnvName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,127}$")]
 Requirement = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][^\x00-\x1f]{0,511}$")]
 WheelName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._+!-]{0,254}\.whl$")]

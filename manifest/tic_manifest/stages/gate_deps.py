@@ -6,11 +6,11 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
-from urllib.parse import urljoin, urlsplit
 
 from tic_manifest.errors import RefusedError
 from tic_manifest.formats.depends_on import Declared
 from tic_manifest.formats.forge_pull import forge_pull, repository
+from tic_manifest.formats.urls import join_url, split_url
 from tic_manifest.model.base import GitCommit
 from tic_manifest.model.gate import Dependency, ForgePull, SubmoduleFact, Unknown
 from tic_manifest.model.lock import Submodule
@@ -155,7 +155,8 @@ def _remote(
         return blocked("the new URL is not asked")
     if not url:
         return "missing"
-    if urlsplit(url).scheme not in {"http", "https"}:
+    parts = split_url(url)
+    if parts is None or parts.scheme not in {"http", "https"}:
         return Unknown(code="NO_ACCESS", what="a submodule's URL cannot be asked", actual=url[:500])
     name = f"{pin.name}.{re.sub(r'[^a-z0-9]+', '-', one.path.lower())[:60]}"
     return known(lambda: _looked(mirror(name, url), pin, one.commit, inset, url))
@@ -190,13 +191,15 @@ def _same_as(url: str, inset: InSet) -> str | None:
 
 
 def _plain(url: str) -> str:
-    parts = urlsplit(url)
+    parts = split_url(url)
+    if parts is None:
+        return ""
     return f"{parts.netloc}{parts.path}".lower().rstrip("/").removesuffix(".git")
 
 
 def resolved(url: str, parent: str) -> str:
     """A URL of `.gitmodules` as git resolves it: relative to the repository, scp form as https."""
     if url.startswith(("./", "../")):
-        return urljoin(parent.rstrip("/") + "/", url)
+        return join_url(parent.rstrip("/") + "/", url) or url
     found = _SCP.match(url)
     return f"https://{found['host']}/{found['path']}" if found else url

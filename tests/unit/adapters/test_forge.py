@@ -66,7 +66,10 @@ def test_follows_every_page() -> None:
     assert script.asked[1][0] == second
 
 
-@pytest.mark.parametrize("there", ["https://evil.invalid/p?page=2", "http://forge.invalid/x"])
+@pytest.mark.parametrize(
+    "there",
+    ["https://evil.invalid/p?page=2", "http://forge.invalid/x", "https://[x", "https://forge.invalid:99999/"],
+)
 def test_next_page_elsewhere_is_no_page(there: str) -> None:
     client, script, _ = forge(ok([], link=f'<{there}>; rel="next"'))
     with pytest.raises(UnavailableError):
