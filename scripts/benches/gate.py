@@ -29,6 +29,7 @@ from urllib.parse import parse_qs, urlsplit
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from _watch import watched
 from scenarios import githttp
 from scenarios.httpd import Request, Stream
 from tic_manifest.adapters.git_gate import GateMirror
@@ -241,24 +242,6 @@ def run(work: Path, server: Server, heads: dict[int, str], kind: str) -> Row:
             raise SystemExit("the gate did not pass on the generated repository")
     largest = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss // 1024
     return Row(kind, seconds, server.calls, largest, together)
-
-
-def watched(tool: subprocess.Popen[bytes]) -> int:
-    """Wait for the tool; peak of the memory of its session in MiB, looked at twenty times a second."""
-    peak = 0
-    while tool.poll() is None:
-        peak = max(peak, sum(resident(path, tool.pid) for path in Path("/proc").glob("[0-9]*/stat")))
-        time.sleep(0.05)
-    return peak * os.sysconf("SC_PAGE_SIZE") >> 20
-
-
-def resident(stat: Path, session: int) -> int:
-    """Resident pages of a process of that session, 0 of any other (proc(5): session is field 6, rss 24)."""
-    try:
-        fields = stat.read_text().rpartition(")")[2].split()
-    except OSError:
-        return 0
-    return int(fields[21]) if int(fields[3]) == session else 0
 
 
 def real(mirror: Path) -> str:

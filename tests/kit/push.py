@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import requests
 
@@ -24,20 +24,26 @@ def push_document(root: Path, base: str, entry: dict[str, Any], name: str | None
     for child in data.get("manifests", []):
         push_document(root, base, child)
     for blob in [*data.get("layers", []), *([data["config"]] if "config" in data else [])]:
-        push_blob(base, _read(root, blob["digest"]), blob["digest"])
+        with _path(root, blob["digest"]).open("rb") as stream:
+            push_blob(base, stream, blob["digest"])
     for reference in (entry["digest"], *([name] if name else [])):
         kind = {"Content-Type": entry["mediaType"]}
         requests.put(f"{base}/manifests/{reference}", data=raw, headers=kind, timeout=30).raise_for_status()
 
 
-def push_blob(base: str, data: bytes, digest: str) -> None:
+def push_blob(base: str, data: bytes | IO[bytes], digest: str) -> None:
+    """Push one blob; a file is sent as it is read."""
     started = requests.post(f"{base}/blobs/uploads/", timeout=30)
     started.raise_for_status()
     where = requests.compat.urljoin(base, started.headers["Location"])
     mark = "&" if "?" in where else "?"
     kind = {"Content-Type": "application/octet-stream"}
-    requests.put(f"{where}{mark}digest={digest}", data=data, headers=kind, timeout=60).raise_for_status()
+    requests.put(f"{where}{mark}digest={digest}", data=data, headers=kind, timeout=600).raise_for_status()
 
 
 def _read(root: Path, digest: str) -> bytes:
-    return (root / "blobs" / "sha256" / digest.removeprefix("sha256:")).read_bytes()
+    return _path(root, digest).read_bytes()
+
+
+def _path(root: Path, digest: str) -> Path:
+    return root / "blobs" / "sha256" / digest.removeprefix("sha256:")
