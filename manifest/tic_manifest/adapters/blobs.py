@@ -16,14 +16,14 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import IO, cast
 
-from tic_manifest.adapters.layer_tree import LayerTreeReader
+from tic_manifest.adapters.layer_tree import Budget, LayerTreeReader
 from tic_manifest.adapters.zstd_frames import Frames
 from tic_manifest.model.files import LayerTree
 from tic_manifest.model.oci import Blob, BlobFact, Encoding
 from tic_manifest.ports import ImageSource, Progress, Step, Wanted, nothing
 
-PIECE = 1 << 20
-QUEUE = 8
+PIECE = 1 << 18
+QUEUE = 4
 MAX_WINDOW = 128 << 20
 _MAGIC = ((b"\x1f\x8b", Encoding.GZIP), (b"\x28\xb5\x2f\xfd", Encoding.ZSTD))
 _SKIPPABLE = range(0x184D2A50, 0x184D2A60)
@@ -42,8 +42,10 @@ def read_trees(
     source: ImageSource, blobs: Sequence[Blob], progress: Progress, with_blob_id: Wanted = nothing
 ) -> tuple[list[BlobFact], list[LayerTree | None]]:
     """As `read_blobs`, and of each layer what its archive holds (a `TreeReader`)."""
+    budget = Budget()
     readers = [
-        LayerTreeReader(one.layer, with_blob_id) if one.encoding and one.layer else None for one in blobs
+        LayerTreeReader(one.layer, with_blob_id, budget) if one.encoding and one.layer else None
+        for one in blobs
     ]
     facts = _read_all(source, blobs, progress, readers)
     return facts, [None if reader is None else reader.tree for reader in readers]

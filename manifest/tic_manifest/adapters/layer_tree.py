@@ -9,43 +9,66 @@ from __future__ import annotations
 import hashlib
 import posixpath
 import queue
-import tarfile
 import threading
-from typing import IO, cast
 
-from tic_manifest.formats.git_ids import Hasher, blob_hasher
+from tic_manifest.adapters.tar_extended import TarFormatError
+from tic_manifest.adapters.tar_stream import (
+    FOLDER,
+    HARD_LINK,
+    REGULAR,
+    SYMLINK,
+    Member,
+    TarStream,
+)
+from tic_manifest.formats.git_ids import blob_hasher
 from tic_manifest.model.files import FileEntry, FileKind, LayerTree
 from tic_manifest.ports import Wanted, nothing
 
-PIECE = 1 << 20
-QUEUE = 8
-MAX_HEADER = 1 << 20
+QUEUE = 4
 MAX_RECORD = 8 << 20
-MAX_KEPT = 64 << 20
-MAX_ENTRIES = 2_000_000
+MAX_INDEX = 144 << 20
+"""Bytes that the index of all layers of one reading may take in memory, RECORDs included."""
+COST = 400
+"""Bytes that an entry costs beside its path and target: objects and a place in a table."""
+MAX_FOLDERS = 50_000
 MAX_PROBLEMS = 200
 WHITEOUT, OPAQUE = ".wh.", ".wh..wh..opq"
-_EXTENDED = frozenset(
-    {
-        tarfile.GNUTYPE_LONGNAME,
-        tarfile.GNUTYPE_LONGLINK,
-        tarfile.XHDTYPE,
-        tarfile.XGLTYPE,
-        tarfile.SOLARIS_XHDTYPE,
-    }
-)
+_DOTS = frozenset(("", ".", ".."))
+
+
+class Budget:
+    """Memory that several readers share, in bytes."""
+
+    def __init__(self, size: int = MAX_INDEX) -> None:
+        self._left = size
+        self._lock = threading.Lock()
+
+    def take(self, count: int) -> bool:
+        """Whether there was so much left; it is taken then."""
+        with self._lock:
+            if count > self._left:
+                return False
+            self._left -= count
+            return True
+
+
+class _TooMuchError(Exception):
+    """The layer holds more than is kept in memory."""
 
 
 class LayerTreeReader:
     """Takes the unpacked bytes of a layer in pieces and reads them in a thread of its own."""
 
-    def __init__(self, number: int, with_blob_id: Wanted = nothing) -> None:
+    def __init__(self, number: int, with_blob_id: Wanted = nothing, budget: Budget | None = None) -> None:
         self.tree = LayerTree(number=number)
-        self._with_blob_id = with_blob_id
+        self._with_blob_id = None if with_blob_id is nothing else with_blob_id
+        self._budget = budget or Budget()
         self._queue: queue.Queue[bytes] = queue.Queue(QUEUE)
-        self._rest = b""
         self._ended = False
         self._thread: threading.Thread | None = None
+        self._owed = 0
+        self._normal: set[str] = set()
+        self._folder = FileEntry(FileKind.FOLDER, number)
 
     def update(self, piece: bytes) -> None:
         """More of the archive, at least one byte; waits while the reader is behind."""
@@ -62,73 +85,93 @@ class LayerTreeReader:
         self._queue.put(b"")
         self._thread.join()
 
-    def read(self, size: int = -1) -> bytes:
-        """The next bytes, for tarfile."""
-        if not self._rest and not self._ended:
-            self._rest = self._queue.get()
-            self._ended = not self._rest
-        data, self._rest = self._rest[:size], self._rest[size:]
-        return data
+    def _next(self) -> bytes:
+        piece = b"" if self._ended else self._queue.get()
+        self._ended = not piece
+        return piece
 
     def _run(self) -> None:
         try:
             self._read_archive()
-        except (tarfile.TarError, ValueError, OverflowError, RecursionError, OSError, EOFError) as error:
-            self.tree.error = f"not a tar archive that can be read: {type(error).__name__}: {error}"[:300]
-        except (
-            Exception
-        ) as error:  # a crafted header may break tarfile in other ways; it is the layer's fault
+        except TarFormatError as error:
+            self.tree.error = f"not a tar archive that can be read: {error}"[:300]
+        except _TooMuchError as error:
+            self.tree.limit = str(error)
+        except Exception as error:  # whatever a crafted header breaks is the layer's fault
             self.tree.error = f"not a tar archive that can be read: {type(error).__name__}"
-        self._rest = b""
         while not self._ended:
-            self._ended = not self._queue.get()
+            self._next()
 
     def _read_archive(self) -> None:
-        kept = 0
-        stream = cast(IO[bytes], self)
-        with tarfile.open(fileobj=stream, mode="r|", bufsize=PIECE, tarinfo=BoundedHeader) as archive:
-            for count, member in enumerate(archive):
-                if count > MAX_ENTRIES:
-                    raise tarfile.TarError(f"more than {MAX_ENTRIES} entries")
-                kept += self._member(archive, member, kept)
-                archive.members = []  # type: ignore[attr-defined]
+        stream = TarStream(self._next)
+        for member in stream.members():
+            self._member(stream, member)
+        self._settle()
 
-    def _member(self, archive: tarfile.TarFile, member: tarfile.TarInfo, kept: int) -> int:
-        path = _plain(member.name)
+    def _member(self, stream: TarStream, member: Member) -> None:
+        name = member.name
+        folder, _, leaf = name.rpartition("/")
+        path = name if folder in self._normal and leaf not in _DOTS else self._path(name)
         if path is None:
-            self._problem(member.name, "the path is absolute or leaves the root")
-            return 0
+            return
+        if member.odd:
+            self._problem(path, member.odd)
+        if WHITEOUT in path and posixpath.basename(path).startswith(WHITEOUT):
+            self._whiteout(path)
+            return
+        self._owed += COST + len(path) + len(member.target)
+        if self._owed > 1 << 18:
+            self._settle()
+        self._add(path, self._entry(stream, member, path))
+
+    def _path(self, name: str) -> str | None:
+        path = _plain(name)
+        if path is None:
+            self._problem(name, "the path is absolute or leaves the root")
+        elif path == name and len(self._normal) < MAX_FOLDERS:
+            self._normal.add(posixpath.dirname(name))
+        return path
+
+    def _whiteout(self, path: str) -> None:
         folder, name = posixpath.split(path)
+        self._owed += COST + len(path)
         if name == OPAQUE:
             self.tree.opaque.add(folder)
-        elif name.startswith(WHITEOUT):
-            self.tree.hidden.add(posixpath.join(folder, name.removeprefix(WHITEOUT)))
         else:
-            entry, record = self._entry(archive, member, path, kept)
-            self._add(path, entry)
-            if record is not None:
-                self.tree.kept[path] = record
-                return len(record)
-        return 0
+            self.tree.hidden.add(posixpath.join(folder, name.removeprefix(WHITEOUT)))
 
-    def _entry(
-        self, archive: tarfile.TarFile, member: tarfile.TarInfo, path: str, kept: int
-    ) -> tuple[FileEntry, bytes | None]:
-        number = self.tree.number
-        if member.isdir():
-            return FileEntry(FileKind.FOLDER, number), None
-        if member.issym():
-            return FileEntry(FileKind.LINK, number, target=member.linkname), None
-        if member.islnk():
-            return FileEntry(FileKind.HARD_LINK, number, target=_plain(member.linkname) or ""), None
-        if not member.isreg() and not member.issparse():
-            return FileEntry(FileKind.OTHER, number), None
-        wanted = path.endswith(".dist-info/RECORD") and member.size <= min(MAX_RECORD, MAX_KEPT - kept)
-        git = blob_hasher(member.size) if self._with_blob_id(path) else None
-        digest, content = _content(archive, member, git, keep=wanted)
+    def _entry(self, stream: TarStream, member: Member, path: str) -> FileEntry:
+        number, kind = self.tree.number, member.kind
+        if kind == REGULAR:
+            return self._file(stream, member, path)
+        if kind == FOLDER:
+            return self._folder
+        if kind == SYMLINK:
+            return FileEntry(FileKind.LINK, number, target=member.target)
+        if kind == HARD_LINK:
+            return FileEntry(FileKind.HARD_LINK, number, target=_plain(member.target) or "")
+        return FileEntry(FileKind.OTHER, number)
+
+    def _file(self, stream: TarStream, member: Member, path: str) -> FileEntry:
+        git = blob_hasher(member.size) if self._with_blob_id and self._with_blob_id(path) else None
+        kept: list[bytes] | None = [] if path.endswith(".dist-info/RECORD") else None
+        if kept is not None:
+            self._reserve(member.size)
+        whole = stream.whole()
+        hasher = hashlib.sha256() if whole is None else hashlib.sha256(whole)
+        if whole is None or git is not None or kept is not None:
+            for piece in (whole,) if whole is not None else stream.content():
+                if whole is None:
+                    hasher.update(piece)
+                if git is not None:
+                    git.update(piece)
+                if kept is not None:
+                    kept.append(bytes(piece))
+        if kept is not None:
+            self.tree.kept[path] = b"".join(kept)
         blob_id = "" if git is None else git.hexdigest()
-        mode = member.mode & 0o7777
-        return FileEntry(FileKind.FILE, number, digest, member.size, mode=mode, blob_id=blob_id), content
+        digest = hasher.hexdigest()
+        return FileEntry(FileKind.FILE, self.tree.number, digest, member.size, "", member.mode, blob_id)
 
     def _add(self, path: str, entry: FileEntry) -> None:
         known = self.tree.entries.get(path)
@@ -136,32 +179,21 @@ class LayerTreeReader:
             self._problem(path, "the path stands twice in one layer")
         self.tree.entries[path] = entry
 
+    def _reserve(self, size: int) -> None:
+        """Memory for a RECORD."""
+        if size > MAX_RECORD:
+            raise _TooMuchError(f"a RECORD of {size} bytes, more than {MAX_RECORD}")
+        self._owed += size
+        self._settle()
+
+    def _settle(self) -> None:
+        if not self._budget.take(self._owed):
+            raise _TooMuchError(f"the index of the image takes more than {MAX_INDEX >> 20} MiB of memory")
+        self._owed = 0
+
     def _problem(self, path: str, why: str) -> None:
         if len(self.tree.problems) < MAX_PROBLEMS:
             self.tree.problems.append((path[:400], why))
-
-
-class BoundedHeader(tarfile.TarInfo):
-    """A header whose extended forms are bounded: tarfile reads them whole into memory."""
-
-    def _proc_member(self, tarfile_: tarfile.TarFile) -> tarfile.TarInfo:
-        if self.type in _EXTENDED and self.size > MAX_HEADER:
-            raise tarfile.HeaderError(f"an extended header of {self.size} bytes")
-        return super()._proc_member(tarfile_)  # type: ignore[misc, no-any-return]
-
-
-def _content(
-    archive: tarfile.TarFile, member: tarfile.TarInfo, git: Hasher | None, *, keep: bool
-) -> tuple[str, bytes | None]:
-    hasher, pieces = hashlib.sha256(), []
-    stream = archive.extractfile(member)
-    while stream is not None and (piece := stream.read(PIECE)):
-        hasher.update(piece)
-        if git is not None:
-            git.update(piece)
-        if keep:
-            pieces.append(piece)
-    return hasher.hexdigest(), b"".join(pieces) if keep else None
 
 
 def _plain(name: str) -> str | None:

@@ -8,10 +8,30 @@ import tarfile
 from pathlib import Path
 from typing import IO
 
-from tic_manifest.adapters.layer_tree import BoundedHeader
+from tic_manifest.adapters.tar_extended import MAX_HEADER
 from tic_manifest.errors import PersonError, RefusedError, UnavailableError
 
 MAX_MEMBERS = 20_000
+
+
+_EXTENDED = frozenset(
+    {
+        tarfile.GNUTYPE_LONGNAME,
+        tarfile.GNUTYPE_LONGLINK,
+        tarfile.XHDTYPE,
+        tarfile.XGLTYPE,
+        tarfile.SOLARIS_XHDTYPE,
+    }
+)
+
+
+class BoundedHeader(tarfile.TarInfo):
+    """A header whose extended forms are bounded: tarfile reads them whole into memory."""
+
+    def _proc_member(self, tarfile_: tarfile.TarFile) -> tarfile.TarInfo:
+        if self.type in _EXTENDED and self.size > MAX_HEADER:
+            raise tarfile.HeaderError(f"an extended header of {self.size} bytes")
+        return super()._proc_member(tarfile_)  # type: ignore[misc, no-any-return]
 
 
 class TarFiles:

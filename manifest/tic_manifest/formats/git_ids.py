@@ -16,7 +16,7 @@ Entry = tuple[str, str, bytes]
 class Hasher(Protocol):
     """A running hash."""
 
-    def update(self, data: bytes, /) -> None:
+    def update(self, data: bytes | memoryview, /) -> None:
         """More content."""
 
     def hexdigest(self) -> str:

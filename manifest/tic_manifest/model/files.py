@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import NamedTuple
 
 
 class FileKind(StrEnum):
@@ -16,8 +17,7 @@ class FileKind(StrEnum):
     OTHER = "other"
 
 
-@dataclass(frozen=True, slots=True)
-class FileEntry:
+class FileEntry(NamedTuple):
     """One path. `digest` is the bare SHA-256 hex of a file's content, `target` where a link points.
 
     `mode` are a file's permission bits with setuid, setgid and sticky; `blob_id` is git's id of its content,
@@ -49,6 +49,8 @@ class LayerTree:
     kept: dict[str, bytes] = field(default_factory=dict)
     problems: list[tuple[str, str]] = field(default_factory=list)
     error: str = ""
+    limit: str = ""
+    """Set where the archive holds more than is kept in memory; the tree is not whole then."""
 
 
 @dataclass(kw_only=True)
@@ -60,8 +62,8 @@ class EffectiveTree:
     """
 
     entries: dict[str, FileEntry] = field(default_factory=dict)
-    folders: set[str] = field(default_factory=set)
-    """Every path that had something below it, whether or not an archive names the folder."""
+    folders: dict[str, set[str]] = field(default_factory=dict)
+    """Of every path that had something below it the paths right below, whether or not an archive names it."""
     records: dict[str, bytes] = field(default_factory=dict)
     earlier: dict[str, int] = field(default_factory=dict)
     removed: dict[str, tuple[int, int]] = field(default_factory=dict)

@@ -11,17 +11,16 @@ import csv
 import io
 import posixpath
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from tic_manifest.model.files import EffectiveTree, FileKind
 from tic_manifest.model.verdict import Finding, Status, finding
-from tic_manifest.rules.tree import MAX_FINDINGS, resolve
+from tic_manifest.rules.tree import MAX_FINDINGS, Resolver
 
 _CODE = (".py", ".so", ".pth", ".pyd")
 
 
-@dataclass(frozen=True, kw_only=True)
-class RecordRow:
+class RecordRow(NamedTuple):
     """A row: the path from the root of the image, and the SHA-256 hex where the row has one."""
 
     path: str
@@ -36,20 +35,33 @@ def check_records(tree: EffectiveTree, subject: str) -> list[Finding]:
     """
     found: list[Finding] = []
     owned: set[str] = set()
-    read = {place: read_record(raw, _site(place)) for place, raw in sorted(tree.records.items())}
-    vendored = {
-        row.path for place, (rows, _) in read.items() for row in rows if _site(row.path) != _site(place)
-    }
-    installed = {place: rows for place, rows in read.items() if place not in vendored}
-    for place, (rows, problem) in installed.items():
+    resolver, vendored = Resolver(tree), _vendored(tree)
+    installed = [place for place in sorted(tree.records) if place not in vendored]
+    for place in installed:  # one after the other: the rows of all of them would take much memory
+        rows, problem = read_record(tree.records[place], _site(place))
         if problem:
             found.append(_malformed(place, problem))
         for row in rows:
-            path = resolve(tree, row.path) or row.path
-            owned.add(path)
-            found += _check_row(tree, row, path, posixpath.dirname(place))
+            path = resolver.path(row.path) or row.path
+            if path.endswith(_CODE):
+                owned.add(path)
+            if (one := _check_row(tree, row, path, posixpath.dirname(place))) is not None:
+                found.append(one)
     found += _unowned(tree, owned, {_site(place) for place in installed})
-    return _bounded(found, subject)
+    return bounded(found, subject)
+
+
+def _vendored(tree: EffectiveTree) -> set[str]:
+    """The RECORDs that the RECORD of another distribution names."""
+    found: set[str] = set()
+    for place, raw in tree.records.items():
+        own = posixpath.basename(posixpath.dirname(place)).encode("utf-8", "surrogateescape") + b"/RECORD"
+        if raw.count(b"RECORD") > raw.count(own):
+            rows, _ = read_record(raw, _site(place))
+            found |= {
+                row.path for row in rows if row.path in tree.records and _site(row.path) != _site(place)
+            }
+    return found
 
 
 def _site(place: str) -> str:
@@ -62,11 +74,18 @@ def read_record(raw: bytes, site: str) -> tuple[list[RecordRow], str]:
     try:
         for row in csv.reader(io.StringIO(raw.decode("utf-8"), newline="")):
             if row and row[0]:
-                path = row[0].lstrip("/") if row[0].startswith("/") else posixpath.join(site, row[0])
-                rows.append(RecordRow(path=posixpath.normpath(path), sha256=_sha256(row)))
+                rows.append(RecordRow(_place(row[0], site), _sha256(row)))
     except (UnicodeDecodeError, csv.Error, ValueError, binascii.Error) as error:
         return rows, str(error)
     return rows, ""
+
+
+def _place(name: str, site: str) -> str:
+    """The path that a row names, from the root; most are plain and below the site."""
+    if name[0] not in "./" and "/." not in name and "//" not in name and name[-1] != "/":
+        return f"{site}/{name}" if site else name
+    path = name.lstrip("/") if name[0] == "/" else posixpath.join(site, name)
+    return posixpath.normpath(path)
 
 
 def _sha256(row: list[str]) -> str | None:
@@ -76,40 +95,35 @@ def _sha256(row: list[str]) -> str | None:
     return base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)).hex()
 
 
-def _check_row(tree: EffectiveTree, row: RecordRow, path: str, owner: str) -> Iterator[Finding]:
+def _check_row(tree: EffectiveTree, row: RecordRow, path: str, owner: str) -> Finding | None:
     if row.sha256 is None:
-        return
+        return None
     entry = tree.entries.get(path)
     if entry is None or entry.kind is not FileKind.FILE:
         was = tree.removed.get(path)
         evidence = {"distribution": owner, **({"layer": was[0], "removedByLayer": was[1]} if was else {})}
-        yield finding("RECORD_MISSING", Status.FAIL, row.path, expected=row.sha256, evidence=evidence)
-    elif entry.digest != row.sha256:
-        before = tree.earlier.get(path)
-        evidence = {
-            "distribution": owner,
-            "layer": entry.layer,
-            **({"earlierLayer": before} if before else {}),
-        }
-        yield finding(
-            "RECORD_HASH", Status.FAIL, row.path, expected=row.sha256, actual=entry.digest, evidence=evidence
-        )
+        return finding("RECORD_MISSING", Status.FAIL, row.path, expected=row.sha256, evidence=evidence)
+    if entry.digest == row.sha256:
+        return None
+    before = tree.earlier.get(path)
+    evidence = {"distribution": owner, "layer": entry.layer, **({"earlierLayer": before} if before else {})}
+    return finding(
+        "RECORD_HASH", Status.FAIL, row.path, expected=row.sha256, actual=entry.digest, evidence=evidence
+    )
 
 
 def _unowned(tree: EffectiveTree, owned: set[str], sites: set[str]) -> Iterator[Finding]:
-    for path, entry in sorted(tree.entries.items()):
-        if (
-            entry.kind is FileKind.FILE
-            and path.endswith(_CODE)
-            and path not in owned
-            and _site_of(path, sites)
-        ):
-            yield finding(
-                "UNOWNED_FILE", Status.FAIL, path, actual=entry.digest, evidence={"layer": entry.layer}
-            )
+    found = [
+        path
+        for path, entry in tree.entries.items()
+        if path.endswith(_CODE) and path not in owned and entry.kind is FileKind.FILE and _is_in(path, sites)
+    ]
+    for path in sorted(found):
+        entry = tree.entries[path]
+        yield finding("UNOWNED_FILE", Status.FAIL, path, actual=entry.digest, evidence={"layer": entry.layer})
 
 
-def _site_of(path: str, sites: set[str]) -> bool:
+def _is_in(path: str, sites: set[str]) -> bool:
     above = posixpath.dirname(path)
     while above:
         if above in sites:
@@ -123,7 +137,8 @@ def _malformed(place: str, problem: str) -> Finding:
     return finding("RECORD_HASH", Status.FAIL, place, what=what, actual=problem[:200])
 
 
-def _bounded(found: list[Finding], subject: str) -> list[Finding]:
+def bounded(found: list[Finding], subject: str) -> list[Finding]:
+    """The first findings, and how many there are of each code where there are many."""
     if len(found) <= MAX_FINDINGS:
         return found
     counts: Mapping[str, int] = {
