@@ -3953,8 +3953,8 @@ def provider(name: str, program: str, objects: List[str]) -> Optional[str]:
 
 def object_at(mappings: List[Mapping], address: Optional[int]) -> Optional[str]:
     """The file that is mapped at an address, as the memory map names it."""
-    for one in mappings if address else ():
-        if one.start <= address < one.end:
+    for one in mappings:
+        if address is not None and one.start <= address < one.end:
             return text(one.path)
     return None
 
