@@ -8,6 +8,7 @@ from tic_manifest.model.receipt import BuildBody
 from tic_manifest.model.recipe import PullRequest
 from tic_manifest.model.verdict import Check, Finding, Status, check_of, finding
 from tic_manifest.rules.dossier import BUILD_LOG, Dossier
+from tic_manifest.rules.version import check_version
 
 REPRODUCIBLE = "build.reproducible"
 
@@ -82,7 +83,7 @@ def _wheel(dossier: Dossier, body: BuildBody, name: str) -> list[Finding]:
     found = []
     if wheel.tree != pull.head_tree:
         found.append(finding("TREE_MISMATCH", Status.FAIL, name, expected=pull.head_tree, actual=wheel.tree))
-    return [*found, *_native(name, asked, pull.merge_base)]
+    return [*found, *_native(name, asked, pull.merge_base), *check_version(dossier, asked, wheel)]
 
 
 def _native(name: str, asked: PullRequest, merge_base: str) -> list[Finding]:

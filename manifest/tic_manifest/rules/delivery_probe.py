@@ -87,7 +87,8 @@ def _not_run(dossier: Dossier) -> str:
         return "probe was not run"
     if dossier.probe.emulated:
         return "the host is of another platform"
-    return "" if _observed(dossier) else "the recipe names no worker to probe"
+    wanted = any(worker.stage == "probe" for worker in dossier.lock.recipe.workers.values())
+    return "" if wanted else "the recipe names no worker to probe"
 
 
 def _observed(dossier: Dossier) -> list[WorkerRun]:

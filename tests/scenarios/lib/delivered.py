@@ -10,7 +10,7 @@ import hashlib
 import json
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,14 +18,22 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "kit"))
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "unit"))
 import archives
 import deliveries as d
+import observations
 from layouts import Edit, Layout, digest_of, layers_of
 from push import push
 from statements import descriptor
 from tic_manifest.adapters.attach import attach
 from tic_manifest.adapters.layout import LayoutSource
+from tic_manifest.formats.canonical import canonical_bytes
+from tic_manifest.formats.git_ids import object_id, tree_id
+from tic_manifest.formats.lock import LoadedLock, read_lock
 from tic_manifest.formats.signing import sign_statement
+from tic_manifest.formats.tree_listing import listing_bytes
+from tic_manifest.formats.wheel_records import records_bytes
 from tic_manifest.model.oci import JudgedImage
-from tic_manifest.model.receipt import ProbeBody, ValidateBody
+from tic_manifest.model.receipt import BuiltWheel, ProbeBody, ValidateBody, WorkerRun
+from tic_manifest.model.wheels import WheelRecord
+from tic_manifest.rules.source_evidence import WHEELS
 from tic_manifest.stages.assemble import Earlier, assemble
 from tic_manifest.stages.attached import head_statement
 from tic_manifest.stages.verify_image import read_image
@@ -44,8 +52,16 @@ class _Clock:
 class Delivered:
     """The layout `layout`; `image` and `index` are descriptors as plain JSON data."""
 
-    def __init__(self, folder: str = "layout", **image: Any) -> None:
-        self.lock = d.lock()
+    def __init__(self, folder: str = "layout", lock: LoadedLock | None = None, **image: Any) -> None:
+        self.lock = lock or d.lock()
+        self.more: dict[str, bytes] = {}
+        """Evidence beside what every delivery has, by name."""
+        self.body: dict[str, Any] = {}
+        """What the body of the build's receipt says in place of the usual."""
+        self.probes: dict[str, dict[str, Any]] = {}
+        """Observations by role; see `observed`."""
+        self.validated: dict[str, Any] = {}
+        """Fields of the validation's receipt in place of the usual."""
         self.layout = Layout(Path(folder).absolute())
         self.images = [self.make(**image)]
         self.vars: dict[str, str] = {}
@@ -87,18 +103,29 @@ class Delivered:
         runs = (d.run("rollout", rollout), d.run("trainer", trainer, needs=("rollout",)))
         body = d.build_body(
             index_digest=image.index_digest, config_digest=image.manifest.config.digest,
-            layers=tuple(layer.digest for layer in image.manifest.layers),
+            layers=tuple(layer.digest for layer in image.manifest.layers), **self.body,
         )  # fmt: skip
         platform = {"platform_digest": image.platform_digest}
         files = {
             "lock.json": self.lock.raw, "build.log": b"log", "approval.json": d.approval(self.lock),
             "receipts/build.json": d.receipt(self.lock, body, **(platform | receipts)),
-            "receipts/probe.json": d.receipt(self.lock, ProbeBody(runs=()), **platform),
-            "receipts/validate.json": d.receipt(self.lock, ValidateBody(runs=runs), **platform),
+            "receipts/probe.json": d.receipt(self.lock, ProbeBody(runs=tuple(self._probed())), **platform),
+            "receipts/validate.json": d.receipt(
+                self.lock, ValidateBody(runs=runs), **(platform | self.validated)
+            ),
         }  # fmt: skip
         for name, one in (("rollout", rollout), ("trainer", trainer)):
             files |= {f"runs/{name}/{file}": data for file, data in one.items()}
-        return files
+        probes = {
+            f"runs/probe_{role}/probe.json": json.dumps(one).encode() for role, one in self.probes.items()
+        }
+        return files | probes | self.more
+
+    def _probed(self) -> list[WorkerRun]:
+        return [
+            d.run(f"probe_{role}", {"probe.json": json.dumps(one).encode()}, role=role, command=(role,))
+            for role, one in self.probes.items()
+        ]
 
     def judged(self, which: int = 0) -> JudgedImage:
         read = read_image(LayoutSource(self.layout.root), self.index["digest"])
@@ -149,6 +176,25 @@ class Delivered:
         Path("vars.json").write_text(json.dumps(told | more))
 
 
+PROBED = """workers:
+  probe_rollout: {stage: probe, role: rollout, command: [rollout]}
+"""
+
+
+def observed(edit: Callable[[dict[str, Any]], object] = dict, recipe: bytes = d.RECIPE) -> Delivered:
+    """A delivery whose rollout was probed; `edit` spoils the observation."""
+    t = Delivered(lock=d.lock(recipe.replace(b"workers:\n", PROBED.encode())))
+    report = observations.clean_report()
+    edit(report)
+    t.probes["rollout"] = report
+    return t
+
+
+def built(file: str, tree: str = "d" * 40) -> BuiltWheel:
+    """The wheel of the pull request `alpha`, as the build's receipt names it."""
+    return BuiltWheel(name="alpha", tree=tree, file=file, digest=d.digest("wheel"), size=3)
+
+
 SITE = "opt/venv/lib/python3.11/site-packages"
 
 
@@ -174,3 +220,27 @@ def new_key() -> tuple[bytes, bytes]:
     private = key.private_bytes(form.Encoding.PEM, form.PrivateFormat.PKCS8, form.NoEncryption())
     spki = form.PublicFormat.SubjectPublicKeyInfo
     return private, key.public_key().public_bytes(form.Encoding.PEM, spki)
+
+
+def head_of(tree: Mapping[str, bytes]) -> tuple[str, str, bytes]:
+    """A commit, its tree and the listing that travels as evidence."""
+    rows = [("100644", object_id(b"blob", data), path.encode()) for path, data in tree.items()]
+    root = tree_id(rows)
+    who = "A <a@example.com> 1767225600 +0000"
+    raw = f"tree {root}\nauthor {who}\ncommitter {who}\n\nhead\n".encode()
+    return object_id(b"commit", raw), root, listing_bytes(raw, rows)
+
+
+def relocked(commit: str, tree: str, recipe: bytes = d.RECIPE) -> LoadedLock:
+    """The lock of the usual recipe with a real head."""
+    made = d.lock(recipe.replace(b"b" * 40, commit.encode()))
+    [pull] = made.lock.pull_requests
+    pulls = (pull.model_copy(update={"head_tree": tree, "merge_tree": tree}),)
+    return read_lock(canonical_bytes(made.lock.model_copy(update={"pull_requests": pulls})), "lock.json")
+
+
+def record_of(wheel: BuiltWheel, files: Mapping[str, bytes]) -> dict[str, bytes]:
+    """The evidence that holds the RECORD of a wheel."""
+    record = "\n".join(_row(path, data) for path, data in files.items()) + "\n"
+    made = WheelRecord(file=wheel.file, sha256=wheel.digest.removeprefix("sha256:"), record=record)
+    return {WHEELS: records_bytes([made])}

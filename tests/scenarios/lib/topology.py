@@ -327,6 +327,15 @@ class Topology:
         path.write_text(json.dumps(recipe | ({"policy": dict(policy)} if policy else {}), indent=1) + "\n")
         return path
 
+    def lockable(self, base: Any = None, **pulls: Mapping[str, Any]) -> Path:
+        """A recipe that `lock` takes, on a Debian base unless another is given; sets `{project}`."""
+        path = self.recipe(**pulls)
+        more = {"base": base or {"debian": {"suite": "bookworm", "packages": ["python3"]}}}
+        recipe = json.loads(path.read_text()) | more | {"python": {"version": "3.11"}}
+        path.write_text(json.dumps(recipe, indent=1) + "\n")
+        self.vars(project=str(Path(__file__).resolve().parents[3]))
+        return path
+
     def vars(self, **values: str) -> None:
         """Values for api.json and command.json."""
         (self.work / "vars.json").write_text(json.dumps(values))

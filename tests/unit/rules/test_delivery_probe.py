@@ -78,17 +78,19 @@ def test_a_missing_observation_is_said() -> None:
     assert checks["probe"].status is Status.INCONCLUSIVE
 
 
-@pytest.mark.parametrize(
-    ("options", "reason"),
-    [
-        ({"runs": ()}, "the recipe names no worker to probe"),
-        ({"emulated": True, "runs": ()}, "the host is of another platform"),
-    ],
-)
-def test_nothing_observed_is_not_run(options: dict[str, Any], reason: str) -> None:
-    checks, findings = judge(observation(), **options)
+def test_a_receipt_without_runs_misses_every_worker_that_the_recipe_wants_probed() -> None:
+    checks, findings = judge(observation(), runs=())
+    assert {f.code for f in findings} == {"PROBE_MISSING"}
+    assert checks["probe"].status is Status.INCONCLUSIVE
+
+
+def test_on_another_platform_nothing_is_observed_and_that_is_not_run() -> None:
+    checks, findings = judge(observation(), emulated=True, runs=())
     assert (findings, list(checks)) == ([], ["probe"])
-    assert (checks["probe"].status, checks["probe"].reason) == (Status.NOT_RUN, reason)
+    assert (checks["probe"].status, checks["probe"].reason) == (
+        Status.NOT_RUN,
+        "the host is of another platform",
+    )
 
 
 def test_one_failing_role_is_named_in_the_row_over_all() -> None:

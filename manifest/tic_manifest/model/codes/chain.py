@@ -30,6 +30,12 @@ CODES = (
         source="rules/image-verify.md AC-5",
     ),
     Code(
+        name="VERSION_UNPROVEN",
+        meaning="a wheel has a version that builds fall back to where they find no git; the lock names none",
+        remedy="name the version in build.env of the pull request (SETUPTOOLS_SCM_PRETEND_VERSION)",
+        source="rules/image-verify.md S32",
+    ),
+    Code(
         name="PROBE_MISSING",
         meaning="the probe has no observation of a role",
         remedy="run tic-manifest probe for this image",
