@@ -55,7 +55,7 @@ def main() -> int:
     print(f"generated: {len(heads)} open pull requests, {commits} commits")
     for row in rows:
         memory = f"{row.largest} MiB the largest process, {row.together} MiB all together"
-        print(f"{row.kind} mirror: {row.seconds:.1f} s, {row.calls} calls, {memory}")
+        print(f"{row.kind} mirror ({row.stored} KiB): {row.seconds:.1f} s, {row.calls} calls, {memory}")
     print(f"limits: {MAX_CALLS} calls, {MAX_SECONDS:.0f} s warm, {MAX_MIB} MiB")
     mirror = os.environ.get("BENCH_MIRROR", "")
     print(f"real history: {real(Path(mirror)) if mirror else 'not_run (BENCH_MIRROR is not set)'}")
@@ -64,13 +64,14 @@ def main() -> int:
 
 @dataclass(frozen=True)
 class Row:
-    """Figures of one run: seconds of wall time, calls, peak memory in MiB."""
+    """Figures of one run: seconds of wall time, calls, peak memory in MiB, the mirror's objects in KiB."""
 
     kind: str
     seconds: float
     calls: int
     largest: int
     together: int
+    stored: int
 
     @property
     def small(self) -> bool:
@@ -241,7 +242,10 @@ def run(work: Path, server: Server, heads: dict[int, str], kind: str) -> Row:
             print(said.read()[-3000:].decode(errors="replace"), file=sys.stderr)
             raise SystemExit("the gate did not pass on the generated repository")
     largest = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss // 1024
-    return Row(kind, seconds, server.calls, largest, together)
+    stored = sum(
+        one.stat().st_size for one in (work / ".tic/store/git").rglob("objects/**/*") if one.is_file()
+    )
+    return Row(kind, seconds, server.calls, largest, together, stored >> 10)
 
 
 def real(mirror: Path) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from scenarios.gitrepo import isolated
@@ -30,21 +30,24 @@ def is_git(request: Request) -> bool:
     )
 
 
-def serve(request: Request, find: Find) -> Answer:
-    """Answer with the repository that `find` gives for `owner/name` or `name` (without `.git`)."""
+def serve(request: Request, find: Find, settings: Mapping[str, str] | None = None) -> Answer:
+    """Answer with the repository that `find` gives for `owner/name` or `name` (without `.git`).
+
+    `settings` are the server's own settings of git, laid over those that stand for GitHub's.
+    """
     suffix = next(one for one in _SUFFIXES if request.path.endswith(one))
     repository = find(request.path[: -len(suffix)].strip("/").removesuffix(".git"))
     if repository is None:
         return Reply(404, b"Repository not found.\n", {"Content-Type": "text/plain"})
     if "receive-pack" in request.target:
         return Reply(403, b"this server is read only\n", {"Content-Type": "text/plain"})
-    return _backend(request, repository, suffix)
+    return _backend(request, repository, suffix, {**_SETTINGS, **(settings or {})})
 
 
-def _backend(request: Request, repository: Path, suffix: str) -> Answer:
+def _backend(request: Request, repository: Path, suffix: str, settings: Mapping[str, str]) -> Answer:
     process = subprocess.Popen(
         ["git", "http-backend"],
-        env=_environment(request, repository, suffix),
+        env=_environment(request, repository, suffix, settings),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
@@ -69,13 +72,15 @@ def _end(process: subprocess.Popen[bytes]) -> None:
     process.wait()
 
 
-def _environment(request: Request, repository: Path, suffix: str) -> dict[str, str]:
-    settings: dict[str, str] = {"GIT_CONFIG_COUNT": str(len(_SETTINGS))}
-    for index, (key, value) in enumerate(_SETTINGS.items()):
-        settings |= {f"GIT_CONFIG_KEY_{index}": key, f"GIT_CONFIG_VALUE_{index}": value}
+def _environment(
+    request: Request, repository: Path, suffix: str, settings: Mapping[str, str]
+) -> dict[str, str]:
+    given: dict[str, str] = {"GIT_CONFIG_COUNT": str(len(settings))}
+    for index, (key, value) in enumerate(settings.items()):
+        given |= {f"GIT_CONFIG_KEY_{index}": key, f"GIT_CONFIG_VALUE_{index}": value}
     return (
         isolated()
-        | settings
+        | given
         | {
             "GIT_PROJECT_ROOT": str(repository.parent),
             "GIT_HTTP_EXPORT_ALL": "1",
@@ -86,6 +91,11 @@ def _environment(request: Request, repository: Path, suffix: str) -> dict[str, s
             "CONTENT_LENGTH": str(len(request.body)),
             "REMOTE_ADDR": "127.0.0.1",
             "HTTP_CONTENT_ENCODING": request.headers.get("content-encoding", ""),
-            "GIT_PROTOCOL": request.headers.get("git-protocol", ""),
+            "GIT_PROTOCOL": _protocol(request, settings),
         }
     )
+
+
+def _protocol(request: Request, settings: Mapping[str, str]) -> str:
+    """What the client speaks; a server whose `protocol.version` is 0 knows no newer one."""
+    return request.headers.get("git-protocol", "") if settings["protocol.version"] != "0" else ""

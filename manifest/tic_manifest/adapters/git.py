@@ -1,5 +1,8 @@
 """A bare mirror of one repository: objects are fetched once, read without any user configuration.
 
+Commits and trees are whole; blobs may be elsewhere (`git_blobs`), and a question that reads some fetches them
+all before it is asked. No git process that answers a question knows of a server, so none fetches by itself.
+
 Implements `ports.SourceGit`. Nothing of the mirror is ever checked out. Source: rules/pr-gate.md section 5.
 """
 
@@ -8,11 +11,13 @@ from __future__ import annotations
 import re
 import shutil
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from tic_manifest.adapters import git_blobs
 from tic_manifest.adapters.forge_map import ForgeMap
+from tic_manifest.adapters.git_blobs import Change, blobs_of, blobs_of_merge
 from tic_manifest.adapters.git_export import export_tree
 from tic_manifest.adapters.git_objects import GITLINK, objects_missing, tree_entries
 from tic_manifest.adapters.git_remote import HttpRemote, Remote
@@ -48,6 +53,8 @@ class GitMirror:
         self.remote = remote
         self._here: set[GitCommit] = set()
         self._asked: dict[tuple[tuple[str, ...], bytes | None], Ran] = {}
+        self._blobs: set[str] = set()
+        self._refused: dict[str, UnavailableError] = {}
 
     # what the server says
 
@@ -91,13 +98,44 @@ class GitMirror:
         wanted = [one for one in dict.fromkeys(_oid(one) for one in commits) if one not in self._here]
         if not wanted:
             return []
-        asked = "".join(f"{one}\n" for one in wanted).encode("ascii")
-        rows = self.run(["cat-file", "--batch-check=%(objecttype)"], stdin=asked).out.splitlines()
-        if len(rows) != len(wanted):
-            raise objects_missing("git did not say which commits are here")
-        absent = [one for one, row in zip(wanted, rows, strict=True) if row != b"commit"]
+        absent = self._without(wanted, b"commit")
         self._here |= set(wanted) - set(absent)
         return absent
+
+    def need(self, blobs: Iterable[str]) -> None:
+        """Make blobs present, all in one fetch, in a mirror that a server left blobs out of.
+
+        Raises UnavailableError OBJECTS_MISSING. What was refused once is not asked for again in this run, so
+        that a recording, which has no later moment, answers the same.
+        """
+        wanted = [one for one in dict.fromkeys(blobs) if one not in self._blobs]
+        if not wanted or not git_blobs.is_partial(self.path):
+            return
+        absent = self._without(wanted, b"blob")
+        for one in absent:
+            if one in self._refused:
+                raise self._refused[one]
+        if absent:
+            self._fetch_blobs(absent)
+        self._blobs |= set(wanted)
+
+    def _fetch_blobs(self, absent: list[str]) -> None:
+        try:
+            self.remote.blobs(self.path, absent)
+            still = self._without(absent, b"blob")
+            if still:
+                raise objects_missing(f"the server left out {len(still)} files", still[0])
+        except UnavailableError as error:
+            self._refused |= dict.fromkeys(absent, error)
+            raise
+
+    def _without(self, oids: Sequence[str], kind: bytes) -> list[str]:
+        """Those that are not here as objects of that kind; one process for all."""
+        asked = "".join(f"{one}\n" for one in oids).encode("ascii")
+        rows = self.run(["cat-file", "--batch-check=%(objecttype)"], stdin=asked).out.splitlines()
+        if len(rows) != len(oids):
+            raise objects_missing("git did not say which objects are here")
+        return [one for one, row in zip(oids, rows, strict=True) if row != kind]
 
     def tree_of(self, commit: GitCommit) -> GitTree:
         """The tree of a commit. Raises UnavailableError OBJECTS_MISSING."""
@@ -128,6 +166,7 @@ class GitMirror:
         for one in (base, head):
             if not self.has_commit(one):
                 raise objects_missing(f"commit {one} is missing")
+        self.need_merge(base, head)
         argv = ["merge-tree", "--write-tree", "-z", "--name-only", "--no-messages", _oid(base), _oid(head)]
         ran = self.run(argv, answers=(0, 1))
         tree, *paths = ran.out.split(b"\0")
@@ -139,6 +178,31 @@ class GitMirror:
         if (ran.status == 1) != bool(conflicts):
             raise objects_missing("git's answer contradicts itself", ran.err)
         return Merge(tree.decode("ascii"), conflicts)
+
+    def need_merge(self, base: GitCommit, head: GitCommit) -> None:
+        """Make present what a merge of two commits reads."""
+        if not git_blobs.is_partial(self.path):
+            return
+        bases = self.merge_bases(base, head)
+        if len(bases) == 1:
+            self.need(blobs_of_merge(self.differences(bases[0], base), self.differences(bases[0], head)))
+            return
+        # git merges the bases first, and bases of bases: everything that differs between any of them
+        tips = [base, head, *self._all_bases(bases)]
+        self.need(blobs_of(row for other in tips[1:] for row in self.differences(tips[0], other)))
+
+    def _all_bases(self, bases: Sequence[GitCommit]) -> list[GitCommit]:
+        found, waiting = dict.fromkeys(bases), list(bases)
+        while waiting:
+            one = waiting.pop()
+            new = [oid for other in found for oid in self.merge_bases(one, other) if oid not in found]
+            found |= dict.fromkeys(new)
+            waiting += new
+        return list(found)
+
+    def differences(self, left: str, right: str) -> list[Change]:
+        """Paths that differ between two commits or trees, with their blobs."""
+        return git_blobs.changes(self.run(["diff-tree", *git_blobs.RAW, left, right]).out)
 
     def merge_tree(self, base: GitCommit, head: GitCommit) -> GitTree | None:
         """The tree of the merge; None where it conflicts or histories are unrelated."""
@@ -152,6 +216,8 @@ class GitMirror:
         entries = tree_entries(self.runner, self.path, _oid(commit))
         links = [one for one in entries if one.mode == GITLINK]
         modules = [one for one in entries if one.path == b".gitmodules" and one.kind == "blob"]
+        if links and modules:
+            self.need([modules[0].oid])
         urls = self._module_urls(modules[0].oid) if links and modules else {}
         found = ((one.path.decode("utf-8", "surrogateescape"), one.oid) for one in links)
         return tuple(Submodule(path=path, url=urls.get(path, ""), commit=oid) for path, oid in sorted(found))
@@ -182,6 +248,7 @@ class GitMirror:
     def export(self, commit: GitCommit, target: Path) -> GitTree:
         """Write the tree below `target`. Raises RefusedError TREE_MISMATCH when another tree came out."""
         expected = self.tree_of(commit)
+        self.need(one.oid for one in tree_entries(self.runner, self.path, _oid(commit)) if one.kind == "blob")
         actual = export_tree(self.runner, self.path, _oid(commit), target)
         if actual != expected:
             raise RefusedError(

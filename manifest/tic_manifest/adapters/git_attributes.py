@@ -19,6 +19,11 @@ from tic_manifest.adapters.git_run import GitRunner
 _LIMIT = 1 << 20
 
 
+def attribute_blobs(runner: GitRunner, repo: Path, commit: str) -> list[str]:
+    """Ids of every `.gitattributes` of a tree."""
+    return [one.oid for one in tree_entries(runner, repo, commit) if _is_attributes(one)]
+
+
 def attribute_lines(runner: GitRunner, repo: Path, commit: str, words: Sequence[str]) -> list[str]:
     """Lines of every `.gitattributes` of a tree that hold one of the words, patterns made absolute.
 

@@ -11,7 +11,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tic_manifest.adapters.git import GitMirror, Merge
-from tic_manifest.adapters.git_attributes import attribute_lines, lfs_paths, scratch_repository
+from tic_manifest.adapters.git_attributes import (
+    attribute_blobs,
+    attribute_lines,
+    lfs_paths,
+    scratch_repository,
+)
+from tic_manifest.adapters.git_blobs import RAW, blobs_of, changes, is_partial
 from tic_manifest.adapters.git_objects import BlobReader, blob_reader, objects_missing, tree_entries
 from tic_manifest.adapters.git_remote import Remote
 from tic_manifest.adapters.git_run import GitRunner
@@ -94,6 +100,7 @@ class GateMirror(GitMirror):
     def net_patch(self, base: GitCommit, head: GitCommit) -> str:
         """The stable patch id of `base..head` as one difference."""
         tree = ["diff-tree", "-r", "-p", "--full-index", "--no-renames", "--no-ext-diff", "--no-textconv"]
+        self.need(blobs_of(self.differences(base, head)))
         ran = self.runner.pipe([*tree, base, head], ["patch-id", "--stable"], repo=self.path, stdin=b"")
         if ran.status != 0:
             raise objects_missing("git could not compare two commits", ran.err)
@@ -103,15 +110,18 @@ class GateMirror(GitMirror):
         self, old: tuple[GitCommit, GitCommit], new: tuple[GitCommit, GitCommit]
     ) -> tuple[str, ...]:
         """Which commit became which: `=` equal, `!` changed, `<` gone, `>` new (git range-diff)."""
+        for fork, tip in (old, new):
+            self._need_patches(self.reachable([tip], [fork]))
         argv = ["-c", "core.abbrev=40", "range-diff", "--no-color", "--no-patch"]
         out = self.run([*argv, f"{old[0]}..{old[1]}", f"{new[0]}..{new[1]}"]).out
         return tuple(out.decode("utf-8", "replace").splitlines())
 
     def merge_driven(self, base: GitCommit, head: GitCommit) -> tuple[str, ...] | None:
         """Merge again with the built-in drivers that the base's `.gitattributes` ask for."""
-        lines = attribute_lines(self.runner, self.path, base, ("merge", "binary", "[attr]"))
+        lines = self._attributes(base, ("merge", "binary", "[attr]"))
         if not lines:
             return None
+        self.need_merge(base, head)
         with scratch_repository(self.runner, self.path, lines) as scratch:
             return GitMirror(self.runner, scratch, self.remote).merge(base, head).conflicts
 
@@ -147,13 +157,14 @@ class GateMirror(GitMirror):
 
     def lfs_malformed(self, commit: GitCommit) -> tuple[str, ...]:
         """Paths given to LFS whose blob is no pointer file (git-lfs specification)."""
-        lines = attribute_lines(self.runner, self.path, commit, ("filter=lfs", "[attr]"))
+        lines = self._attributes(commit, ("filter=lfs", "[attr]"))
         if not any("filter=lfs" in line for line in lines):
             return ()
         entries = {
             one.path: one for one in tree_entries(self.runner, self.path, commit) if one.kind == "blob"
         }
         paths = lfs_paths(self.runner, self.path, lines, list(entries))
+        self.need(entries[path].oid for path in paths)
         with blob_reader(self.runner, self.path) as blobs:
             bad = [path for path in paths if not _is_pointer(blobs, entries[path].oid)]
         return tuple(sorted(path.decode("utf-8", "surrogateescape") for path in bad))
@@ -167,7 +178,18 @@ class GateMirror(GitMirror):
         ref = f"refs/tic/pins/{repo_id:d}/{number:d}/{commit}"
         return self.run(["show-ref", "--verify", "--quiet", ref], answers=(0, 1)).status == 0
 
+    def _attributes(self, commit: GitCommit, words: Sequence[str]) -> list[str]:
+        self.need(attribute_blobs(self.runner, self.path, commit))
+        return attribute_lines(self.runner, self.path, commit, words)
+
+    def _need_patches(self, oids: Sequence[GitCommit]) -> None:
+        """Make present what the patches of commits read."""
+        if oids and is_partial(self.path):
+            raw = self.run([*_DIFF, *RAW, "--no-commit-id"], stdin=_lines(oids)).out
+            self.need(blobs_of(changes(raw)))
+
     def _patch_ids(self, oids: Sequence[GitCommit]) -> dict[GitCommit, str]:
+        self._need_patches(oids)
         first = [*_DIFF, "-p", "--full-index"]
         ran = self.runner.pipe(first, ["patch-id", "--stable"], repo=self.path, stdin=_lines(oids))
         if ran.status != 0:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -12,6 +12,9 @@ from tic_manifest.adapters.git_run import GitRunner, Ran
 from tic_manifest.errors import PersonError, RefusedError, TicError, UnavailableError
 from tic_manifest.model.base import GitCommit
 
+_NAME = "tic"
+_FILTER = "--filter=blob:none"
+_OPTIONS = ["--no-tags", "--no-write-fetch-head", "--no-recurse-submodules", "--no-auto-maintenance"]
 _ROW = re.compile(r"^([0-9a-f]{40})\t(\S+)$")
 _GONE = re.compile(r"not our ref|unadvertised object|remote ref .* not found|couldn't find remote ref", re.I)
 _ACCESS = re.compile(
@@ -32,21 +35,34 @@ class Remote(Protocol):
     def refs(self, mirror: Path, patterns: Sequence[str]) -> dict[str, GitCommit]:
         """Full ref names to the objects they name now. Raises UnavailableError."""
 
-    def fetch(self, mirror: Path, wants: Mapping[str, str], depth: int = 0) -> None:
-        """Make objects present: remote name (a commit or a ref) to local ref.
+    def fetch(self, mirror: Path, wants: Mapping[str, str]) -> None:
+        """Make commits and all their trees present: remote name (a commit or a ref) to local ref.
 
-        Raises RefusedError PIN_UNFETCHABLE where the server has no such object, UnavailableError otherwise.
+        Blobs come along only where the server cannot leave them out. Raises RefusedError PIN_UNFETCHABLE
+        where the server has no such object, UnavailableError otherwise.
         """
+
+    def blobs(self, mirror: Path, oids: Sequence[str]) -> None:
+        """Make blobs present. Raises UnavailableError OBJECTS_MISSING, whatever the reason."""
 
 
 class HttpRemote:
-    """A real server behind a URL; `shown` is the URL as the recipe names it."""
+    """A real server behind a URL; `shown` is the URL as the recipe names it, `say` tells a person."""
 
-    def __init__(self, runner: GitRunner, url: str, shown: str, *, timeout_seconds: int = 3600) -> None:
+    def __init__(
+        self,
+        runner: GitRunner,
+        url: str,
+        shown: str,
+        *,
+        timeout_seconds: int = 3600,
+        say: Callable[[str], None] = lambda text: None,
+    ) -> None:
         self._runner = runner
         self._url = url
         self._shown = shown
         self._timeout = timeout_seconds
+        self._say = say
 
     def refs(self, mirror: Path, patterns: Sequence[str]) -> dict[str, GitCommit]:
         """`git ls-remote`; a peeled tag is not listed."""
@@ -55,16 +71,45 @@ class HttpRemote:
         rows = (_ROW.match(line) for line in ran.out.decode("utf-8", "replace").splitlines())
         return {row[2]: row[1] for row in rows if row and not row[2].endswith("^{}")}
 
-    def fetch(self, mirror: Path, wants: Mapping[str, str], depth: int = 0) -> None:
-        """One `git fetch` of all wants, refspecs on stdin."""
-        options = ["--no-tags", "--no-write-fetch-head", "--no-recurse-submodules", "--no-auto-maintenance"]
-        specs = "".join(f"+{there}:{here}\n" for there, here in wants.items()).encode()
-        if depth:
-            options.append(f"--depth={depth}")
-        argv = ["fetch", "--quiet", *options, "--stdin", "--end-of-options", self._url]
-        if "shallow" in self._run(mirror, argv, specs).err:
+    def fetch(self, mirror: Path, wants: Mapping[str, str]) -> None:
+        """One `git fetch` of all wants, refspecs on stdin, blobs left out where the server knows how."""
+        specs = "".join(f"+{there}:{here}\n" for there, here in wants.items())
+        words = self._fetch(mirror, [_FILTER], specs)
+        if "shallow" in words:
             # git warns, takes the objects without their parents, and exits with 0
             raise shallow(self._shown)
+        if "filtering not recognized" in words:
+            self._say(f"{self._shown}: this server sends no partial clone, so the mirror is a full one")
+
+    def blobs(self, mirror: Path, oids: Sequence[str]) -> None:
+        """One fetch of blobs by their ids; a server that refuses ids sends everything instead."""
+        try:
+            self._fetch(mirror, [_FILTER], "".join(f"{one}\n" for one in oids), negotiate=False)
+        except TicError as error:
+            if "unadvertised object" not in error.actual:
+                raise _blobs_missing(self._shown, len(oids), error) from error
+            self._whole(mirror, len(oids))
+
+    def _whole(self, mirror: Path, count: int) -> None:
+        self._say(f"{self._shown}: this server sends no object by its id, so the mirror becomes a full one")
+        specs = "+refs/heads/*:refs/tic/whole/heads/*\n+refs/pull/*:refs/tic/whole/pull/*\n"
+        try:
+            self._fetch(mirror, ["--refetch", "--no-filter"], specs)
+        except TicError as error:
+            raise _blobs_missing(self._shown, count, error) from error
+
+    def _fetch(self, mirror: Path, more: Sequence[str], specs: str, *, negotiate: bool = True) -> str:
+        """What git says. The server is named on this command line alone: the mirror's configuration has none.
+
+        So no other git process on the mirror can fetch in the middle of an answer, whatever its version
+        (`GIT_NO_LAZY_FETCH` came with git 2.45 and 2.39.4).
+        """
+        names = {"url": self._url, "promisor": "true", "partialCloneFilter": "blob:none"}
+        settings = [part for key, value in names.items() for part in ("-c", f"remote.{_NAME}.{key}={value}")]
+        if not negotiate:
+            settings += ["-c", "fetch.negotiationAlgorithm=noop"]
+        argv = [*settings, "fetch", "--quiet", *_OPTIONS, *more, "--stdin", "--end-of-options", _NAME]
+        return self._run(mirror, argv, specs.encode()).err
 
     def _run(self, mirror: Path, argv: list[str], stdin: bytes | None = None) -> Ran:
         ran = self._runner.run(argv, repo=mirror, stdin=stdin, timeout_seconds=self._timeout)
@@ -78,6 +123,12 @@ def shallow(shown: str) -> UnavailableError:
     return UnavailableError(
         "SHALLOW", "the server has a shallow history", where=shown, remedy="point the recipe at a full clone"
     )
+
+
+def _blobs_missing(shown: str, count: int, error: TicError) -> UnavailableError:
+    """Files that a question needs did not come: never a conflict, never an absent path."""
+    what = f"{count} files could not be fetched from {shown}"
+    return objects_missing(what, f"{error.what}: {error.actual}")
 
 
 def remote_error(words: str, shown: str) -> TicError:

@@ -92,15 +92,14 @@ class GitRunner:
         stdin: bytes | None = None,
         env: Mapping[str, str] | None = None,
         timeout_seconds: int | None = None,
-        lazy: bool = False,
         folder: Path | None = None,
     ) -> Ran:
         """Run `git ARGS` on the bare repository `repo`; every status is an answer, none is an exception.
 
-        `lazy` lets git fetch missing objects of a partial clone. Raises UnavailableError TOOL_MISSING.
+        No process fetches a missing object by itself. Raises UnavailableError TOOL_MISSING.
         """
         self._check_version()
-        more = {"GIT_DIR": str(repo), "GIT_NO_LAZY_FETCH": "" if lazy else "1", **(env or {})}
+        more = {"GIT_DIR": str(repo), "GIT_NO_LAZY_FETCH": "1", **(env or {})}
         return self._execute(self._argv(args), folder or repo, stdin, timeout_seconds, more)
 
     def pipe(self, first: Sequence[str], second: Sequence[str], *, repo: Path, stdin: bytes) -> Ran:

@@ -80,9 +80,13 @@ class RecordedRemote:
         """As the inner remote."""
         return dict(self._kept({"refs": list(patterns)}, lambda: self._inner.refs(mirror, patterns)))
 
-    def fetch(self, mirror: Path, wants: Mapping[str, str], depth: int = 0) -> None:
+    def fetch(self, mirror: Path, wants: Mapping[str, str]) -> None:
         """As the inner remote; the objects themselves are copied at the end."""
-        self._kept({"fetch": sorted(wants)}, lambda: self._inner.fetch(mirror, wants, depth))
+        self._kept({"fetch": sorted(wants)}, lambda: self._inner.fetch(mirror, wants))
+
+    def blobs(self, mirror: Path, oids: Sequence[str]) -> None:
+        """As the inner remote; what the server refused is kept."""
+        self._kept({"fetch": sorted(oids)}, lambda: self._inner.blobs(mirror, oids))
 
     def _kept(self, row: dict[str, Any], ask: Any) -> Any:
         self.rows.append(row)
@@ -106,7 +110,11 @@ class ReplayedRemote:
         row = self._next(self._refs, "refs", list(patterns))
         return dict(row["answer"])
 
-    def fetch(self, mirror: Path, wants: Mapping[str, str], depth: int = 0) -> None:
+    def blobs(self, mirror: Path, oids: Sequence[str]) -> None:
+        """As `fetch`."""
+        self.fetch(mirror, dict.fromkeys(oids, ""))
+
+    def fetch(self, mirror: Path, wants: Mapping[str, str]) -> None:
         """The next recorded outcome; an object that it brought and that is gone now is a missing object."""
         refused = [row for row in self._fetches if "error" in row and set(wants) <= set(row["fetch"])]
         if refused:

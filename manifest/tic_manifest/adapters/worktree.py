@@ -233,7 +233,11 @@ class _NoRemote:
         """Nothing."""
         return {}
 
-    def fetch(self, mirror: Path, wants: Any, depth: int = 0) -> None:
+    def fetch(self, mirror: Path, wants: Any) -> None:
+        """Never."""
+        raise objects_missing("a checkout is no source of objects")
+
+    def blobs(self, mirror: Path, oids: Sequence[str]) -> None:
         """Never."""
         raise objects_missing("a checkout is no source of objects")
 

@@ -69,11 +69,12 @@ def _live(ctx: click.Context, source: Source, runner: GitRunner, forge_map: Forg
         name: Worktree(runner, path, name, recording.put_local if recording else None)
         for name, path in source.worktrees.items()
     }
+    said = wiring.progress(ctx)
     world = World(
         forge=GitHubForge(source.api, exchange, forge_map, _pause(time_scale(os.environ))),
-        mirror=_mirrors(runner, source.store, forge_map, mirrors),
+        mirror=_mirrors(runner, source.store, forge_map, mirrors, said.say),
         checkouts=checkouts,
-        progress=wiring.progress(ctx),
+        progress=said,
     )
     try:
         yield world
@@ -114,10 +115,11 @@ def _mirrors(
     store: Path,
     forge_map: ForgeMap,
     mirrors: dict[str, tuple[GateMirror, RecordedRemote]],
+    say: Callable[[str], None],
 ) -> Callable[[str, str], GateGit]:
     def mirror(name: str, url: str) -> GateGit:
         if name not in mirrors:
-            remote = RecordedRemote(HttpRemote(runner, forge_map.there(url), url))
+            remote = RecordedRemote(HttpRemote(runner, forge_map.there(url), url, say=say))
             mirrors[name] = GateMirror(runner, store / "git" / f"{name}.git", remote), remote
         return mirrors[name][0]
 

@@ -7,7 +7,7 @@ again at the end (rules/pr-gate.md F45). Every question has an answer or a reaso
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from tic_manifest.errors import PersonError
@@ -27,7 +27,7 @@ from tic_manifest.model.recipe import Policy, PullRequest, Recipe
 from tic_manifest.stages import gate_deps, gate_git, gate_stack
 from tic_manifest.stages.gate_git import Refs
 from tic_manifest.stages.gate_look import First, Look, World, head_branch
-from tic_manifest.stages.gate_reads import Pinned, PullRead, blocked, known, read_pull
+from tic_manifest.stages.gate_reads import Listings, Pinned, PullRead, blocked, known, read_pull
 from tic_manifest.stages.gate_try import with_tries
 
 LAG = (2, 4, 8, 16)
@@ -83,7 +83,8 @@ def gather(
     """
     firsts = {pin.name: _first(pin, world) for pin in all_pins if pin in pins}
     inset = _in_set(all_pins, firsts)
-    facts = [_facts(first, inset, world, delivered) for first in firsts.values()]
+    looks = _looks(firsts.values(), world)
+    facts = [_facts(look, inset, delivered) for look in looks]
     closings = {one.name: known(_closing_of(firsts[one.name], one, world)) for one in facts}
     digests = {name: _digest(first, world) for name, first in firsts.items()}
     return GateFacts(
@@ -143,10 +144,15 @@ def _in_set(all_pins: Sequence[Pinned], firsts: Mapping[str, First]) -> gate_dep
     )
 
 
-def _facts(first: First, inset: gate_deps.InSet, world: World, delivered: bool) -> PullRequestFacts:
+def _looks(firsts: Iterable[First], world: World) -> list[Look]:
+    listings = Listings(world.forge)
+    return [Look(first, world, listings) for first in firsts]
+
+
+def _facts(look: Look, inset: gate_deps.InSet, delivered: bool) -> PullRequestFacts:
     """Everything of one pull request but the closing reads."""
+    first, world = look.first, look.world
     pin, git = first.pin, first.git
-    look = Look(first, world)
     rows = look.listing()
     base = look.ask(lambda refs: gate_git.base_facts(git, pin, refs, first.pull))
     pinned_merge = look.ask(lambda refs: gate_git.merge_facts(git, pin.base, pin.head))

@@ -20,7 +20,7 @@ from tic_manifest.ports import Progress
 from tic_manifest.ports_gate import Checkout, GateForge, GateGit
 from tic_manifest.stages import gate_audit, gate_git, gate_stack
 from tic_manifest.stages.gate_git import Refs
-from tic_manifest.stages.gate_reads import AGAIN, Pinned, PullRead, blocked, known, open_pulls, read_again
+from tic_manifest.stages.gate_reads import AGAIN, Listings, Pinned, PullRead, blocked, known, read_again
 
 Mirror = Callable[[str, str], GateGit]
 Known = TypeVar("Known")
@@ -61,9 +61,10 @@ class First:
 class Look:
     """Questions about one pull request that need its refs and pins."""
 
-    def __init__(self, first: First, world: World) -> None:
+    def __init__(self, first: First, world: World, listings: Listings | None = None) -> None:
         self.first = first
         self.world = world
+        self._listings = listings or Listings(world.forge)
         self._live = self._fetched()
 
     def _fetched(self) -> Refs | Unknown:
@@ -86,7 +87,7 @@ class Look:
     def listing(self) -> Mapping[int, Listed] | Unknown:
         """Every open pull request of the repository, ours among them."""
         first = self.first
-        rows = known(lambda: open_pulls(self.world.forge, first.pin))
+        rows = self._listings.of(first.pin)
         if isinstance(rows, Unknown) or first.pull is None or first.pull.state != "open":
             return rows
         if first.pin.number not in rows:

@@ -108,6 +108,21 @@ def read_again(forge: GateForge, pin: Pinned, read: PullRead, waits: Sequence[fl
     return read
 
 
+class Listings:
+    """Open pull requests of repositories, each list read once in a run, or why it could not be."""
+
+    def __init__(self, forge: GateForge) -> None:
+        self._forge = forge
+        self._kept: dict[tuple[str, str], dict[int, Listed] | Unknown] = {}
+
+    def of(self, pin: Pinned) -> dict[int, Listed] | Unknown:
+        """As `open_pulls`; every pull request of one repository is judged by the same list."""
+        key = (pin.owner.lower(), pin.repo.lower())
+        if key not in self._kept:
+            self._kept[key] = known(lambda: open_pulls(self._forge, pin))
+        return self._kept[key]
+
+
 def open_pulls(forge: GateForge, pin: Pinned) -> dict[int, Listed]:
     """Every open pull request, from two scans with the same numbers (F35); changed rows are read alone.
 
