@@ -88,8 +88,8 @@ class GateGit(SourceGit, Protocol):
     def lfs_malformed(self, commit: GitCommit) -> tuple[str, ...]:
         """Paths that attributes give to LFS and whose blob is no pointer."""
 
-    def keep_pin(self, repo_id: int, number: int, commit: GitCommit) -> None:
-        """Remember in the mirror that a commit was the head of a pull request."""
+    def keep_pin(self, repo_id: int, number: int, commit: GitCommit, base: GitCommit) -> None:
+        """Remember in the mirror that a commit was a pull request's head; keep what `base` lacks of it."""
 
     def was_pinned(self, repo_id: int, number: int, commit: GitCommit) -> bool:
         """Whether `keep_pin` was called for it before."""

@@ -169,9 +169,13 @@ class GateMirror(GitMirror):
             bad = [path for path in paths if not _is_pointer(blobs, entries[path].oid)]
         return tuple(sorted(path.decode("utf-8", "surrogateescape") for path in bad))
 
-    def keep_pin(self, repo_id: int, number: int, commit: GitCommit) -> None:
-        """A ref of our own, so that the pin outlives a force-push (rules/pr-gate.md F20)."""
+    def keep_pin(self, repo_id: int, number: int, commit: GitCommit, base: GitCommit) -> None:
+        """A ref of our own and the files, so that the pin outlives a force-push (rules/pr-gate.md F20)."""
         self.run(["update-ref", f"refs/tic/pins/{repo_id:d}/{number:d}/{commit}", commit])
+        if is_partial(self.path):
+            asked = ["rev-list", "--objects", "--no-object-names", "--missing=print", commit, f"^{base}"]
+            rows = self.run(asked).out.decode("ascii").split()
+            self.need(row[1:] for row in rows if row.startswith("?"))
 
     def was_pinned(self, repo_id: int, number: int, commit: GitCommit) -> bool:
         """Whether such a ref is here."""

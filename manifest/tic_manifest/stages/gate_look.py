@@ -182,8 +182,13 @@ class Look:
         pushed = self.world.forge.force_pushed(pin.owner, pin.repo, pin.number) if moved else ()
         facts = gate_git.head_facts(first.git, pin, refs, records, repo_id, pushed)
         if facts.pin_in_head and repo_id is not None:
-            first.git.keep_pin(repo_id, pin.number, pin.head)
+            self._keep(repo_id)
         return facts
+
+    def _keep(self, repo_id: int) -> None:
+        """Keep the pin; what cannot be fetched for it is said by the questions that read it."""
+        git, pin = self.first.git, self.first.pin
+        known(lambda: git.keep_pin(repo_id, pin.number, pin.head, pin.base))
 
     def lfs(self) -> tuple[str, ...]:
         """Paths that should have been pointers; none where the tree cannot be read."""

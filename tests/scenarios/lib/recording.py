@@ -7,6 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from topology import delete
+
 
 def change(record: Path, path: str, edit: Callable[[Any], Any]) -> None:
     """Change every recorded answer of a path. Raises KeyError where nothing was recorded."""
@@ -26,7 +28,7 @@ def drop(record: Path, prefix: str) -> None:
 
 
 def lose(record: Path, name: str, oid: str) -> None:
-    """Delete a loose object, and strike it off the list of what was recorded."""
-    (record / "git" / f"{name}.git" / "objects" / oid[:2] / oid[2:]).unlink()
+    """Delete an object, and strike it off the list of what was recorded."""
+    delete(record / "git" / f"{name}.git", oid)
     listed = record / "git" / f"{name}.objects"
     listed.write_text(listed.read_text().replace(f"{oid}\n", ""))

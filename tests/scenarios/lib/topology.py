@@ -35,6 +35,17 @@ def git(where: Path, *argv: str, stdin: bytes | None = None, env: Mapping[str, s
     return done.stdout.decode(errors="replace").rstrip("\n")
 
 
+def delete(repo: Path, oid: str) -> None:
+    """Delete one object of a bare repository, out of a pack too."""
+    for pack in sorted((repo / "objects" / "pack").glob("*.pack")):
+        pack.rename(repo / pack.name)
+        git(repo, "unpack-objects", "-q", stdin=(repo / pack.name).read_bytes())
+        (repo / pack.name).unlink()
+        for rest in (repo / "objects" / "pack").glob(f"{pack.stem}.*"):
+            rest.unlink()
+    (repo / "objects" / oid[:2] / oid[2:]).unlink()
+
+
 @dataclass
 class Made:
     """What a commit was made of, so that it can be made again elsewhere."""
@@ -175,13 +186,7 @@ class Repo:
     def lose(self, revision: str) -> None:
         """Delete one object, whatever needs it."""
         sha = self.git("rev-parse", "--verify", revision)
-        for pack in sorted((self.path / "objects" / "pack").glob("*.pack")):
-            pack.rename(self.path / pack.name)
-            git(self.path, "unpack-objects", "-q", stdin=(self.path / pack.name).read_bytes())
-            (self.path / pack.name).unlink()
-            for rest in (self.path / "objects" / "pack").glob(f"{pack.stem}.*"):
-                rest.unlink()
-        (self.path / "objects" / sha[:2] / sha[2:]).unlink()
+        delete(self.path, sha)
 
     def pull(self, number: int, head: str, base: str = "main", *, at: str | None = None, **facts: Any) -> int:
         """A pull request of a branch. `at` is its recorded head where that is not the tip of the branch.
