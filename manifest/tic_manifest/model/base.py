@@ -33,10 +33,11 @@ class Value(BaseModel):
         alias_generator=to_camel,
         populate_by_name=True,
         ser_json_inf_nan="null",
+        defer_build=True,
     )
 
 
 class PersonValue(BaseModel):
     """As `Value`, for files that a person writes: keys are snake_case, as in the recipe."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, defer_build=True)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from importlib import import_module
-from typing import Protocol, cast
+from typing import TYPE_CHECKING, Protocol, cast
 
-from tic_manifest.model.document import Document
 from tic_manifest.model.verdict import Report
+
+if TYPE_CHECKING:
+    from tic_manifest.model.document import Document
 
 
 class Renderer(Protocol):

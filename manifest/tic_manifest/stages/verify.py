@@ -77,10 +77,11 @@ class _Verification:
     """One run: what was read, and the checks and findings that followed."""
 
     def __init__(self, source: ImageSource, digest: Digest, options: Options, tools: Tools) -> None:
-        self._source, self._digest = source, digest
         self._options, self._tools = options, tools
+        self._digest = digest
         self._read = verify_image.read_image(source, digest)
-        self._attached = find_attached(source, self._subjects(), options.signers)
+        self._source = self._read.source
+        self._attached = find_attached(self._source, self._subjects(), options.signers)
         self._counted: dict[Digest, chain.Candidate] = {}
         self._checks: list[Check] = []
         self._findings: list[Finding] = []
@@ -150,6 +151,7 @@ class _Verification:
         verify_image.select(self._read, [one.platform_digest for one in platforms])
         for descriptor, subject in self._attached.blobs:
             verify_image.register(self._read, descriptor, subject)
+            self._read.wanted.append((descriptor.digest, descriptor.size))
         verify_image.check_presence(self._read)
         if self._options.depth == "identity":
             return None

@@ -26,6 +26,7 @@ from tic_manifest.model.oci import (
 from tic_manifest.model.verdict import Check, Finding, State, Status, check_of, finding
 from tic_manifest.ports import BlobReader, ImageSource, Progress, TreeReader
 from tic_manifest.rules import image as rules
+from tic_manifest.stages.remembered import Remembered
 
 Depth = Literal["identity", "content", "files"]
 MAX_PLATFORMS = 64
@@ -35,13 +36,15 @@ MAX_PLATFORMS = 64
 class ReadImage:
     """Everything that was read of an image before its blobs are; `found` are findings by check."""
 
-    source: ImageSource
+    source: Remembered
     index: ImageIndex | None = None
     index_digest: Digest | None = None
     index_descriptor: Descriptor | None = None
     images: list[JudgedImage] = field(default_factory=list)
     descriptors: dict[Digest, Descriptor] = field(default_factory=dict)
     kinds: dict[str, str] = field(default_factory=dict)
+    wanted: list[tuple[Digest, int]] = field(default_factory=list)
+    """Digest and size of blobs that judging needs whole, at any depth."""
     blobs: dict[tuple[Digest, Digest | None], tuple[Blob, str]] = field(default_factory=dict)
     """By digest and diff id, each with the words that name it: one layer may stand at two places."""
     trees: dict[tuple[Digest, Digest | None], LayerTree | None] = field(default_factory=dict)
@@ -50,12 +53,13 @@ class ReadImage:
     notes: list[Finding] = field(default_factory=list)
 
 
-def read_image(source: ImageSource, digest: Digest) -> ReadImage:
+def read_image(place: ImageSource, digest: Digest) -> ReadImage:
     """The documents behind a digest, hashed and parsed.
 
     Raises PersonError DIGEST_KIND for a digest of a config, layer or artifact, UnavailableError NOT_FOUND.
     Malformed documents become refused findings.
     """
+    source = place if isinstance(place, Remembered) else Remembered(place)
     read = ReadImage(source=source)
     raw, kind = _root(source, digest)
     media = "application/vnd.oci.image.index.v1+json"
@@ -90,7 +94,8 @@ def register(read: ReadImage, descriptor: Descriptor, subject: str) -> None:
 
 
 def check_presence(read: ReadImage) -> None:
-    """Ask for the stored length of every registered blob."""
+    """Ask for the stored length of every registered blob; small ones that judging needs are read at once."""
+    read.source.fetch(read.wanted)
     from concurrent.futures import ThreadPoolExecutor
 
     with ThreadPoolExecutor(8) as pool:
@@ -309,11 +314,14 @@ def _read_platform(read: ReadImage, raw: bytes, descriptor: Descriptor, describe
 
 
 def _config_bytes(read: ReadImage, manifest: ImageManifest, where: str) -> bytes | None:
-    pieces = read.source.blob(manifest.config.digest, MAX_MANIFEST_BYTES)
+    asked = min(manifest.config.size, MAX_MANIFEST_BYTES)
+    pieces = read.source.blob(manifest.config.digest, asked)
     if pieces is None:
         read.documents += rules.check_presence(manifest.config, None, where)
         return None
     raw = b"".join(pieces)
+    if len(raw) > asked:  # it is longer than its descriptor says: all of it tells whether it is the one named
+        raw = b"".join(read.source.blob(manifest.config.digest, MAX_MANIFEST_BYTES) or ())
     wrong = rules.check_document(raw, manifest.config, manifest.config.digest, where)
     for one in wrong:
         code = "BLOB_DIGEST" if one.code == "MANIFEST_DIGEST" else one.code
