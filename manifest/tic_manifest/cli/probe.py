@@ -27,6 +27,13 @@ from tic_manifest.stages.session import Session, open_session
     metavar="FILE",
     help="the agent's file, for --pid and --container (default: that of the checkout)",
 )
+@click.option(
+    "--recipe",
+    "recipe_file",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="for --pid and --container: the recipe whose policy says which files of the host are allowed",
+)
 @lock_option
 @wiring.work_option
 @output_option
@@ -37,6 +44,7 @@ def command(
     pid: int | None,
     container: str | None,
     agent_file: Path | None,
+    recipe_file: Path | None,
     lock_file: Path | None,
     work_dir: Path,
     outputs: tuple[tuple[str, str], ...],
@@ -48,7 +56,7 @@ def command(
     if sum(one is not None for one in (image, pid, container)) > 1:
         raise PersonError("USAGE", "IMAGE, --pid and --container exclude each other", where="probe")
     if pid is not None or container is not None:
-        return judging(ctx, "probe", outputs, lambda: running(pid, container, agent_file))
+        return judging(ctx, "probe", outputs, lambda: running(pid, container, agent_file, recipe_file))
     work = wiring.work_folder(work_dir)
 
     def judge() -> Report:
@@ -60,13 +68,17 @@ def command(
     return judging(ctx, "probe", outputs, judge)
 
 
-def running(pid: int | None, container: str | None, agent_file: Path | None) -> Report:
+def running(
+    pid: int | None, container: str | None, agent_file: Path | None, recipe_file: Path | None = None
+) -> Report:
     """One process that runs already, looked at by the agent and judged. Raises UnavailableError."""
     from tic_manifest.adapters.agent import denied, find_agent, observe
+    from tic_manifest.formats.recipe import read_recipe
     from tic_manifest.formats.strict_json import read_model
     from tic_manifest.model.probe import ProbeReport
     from tic_manifest.rules.probe_process import judge_process, unreadable
 
+    policy = read_recipe(_bytes_of(recipe_file), str(recipe_file)).policy if recipe_file else None
     agent = find_agent(agent_file)
     if pid is None:
         from tic_manifest.adapters.container_pid import host_pid
@@ -75,9 +87,16 @@ def running(pid: int | None, container: str | None, agent_file: Path | None) -> 
     seen = read_model(observe(agent, pid), ProbeReport, f"pid {pid}")
     if reason := unreadable(seen):
         raise denied(pid, reason)
-    checks, findings = judge_process(seen)
+    checks, findings = judge_process(seen, policy)
     subject = f"container {container}, pid {pid}" if container else f"pid {pid}"
     return report("probe", checks, findings, subjects=[subject])
+
+
+def _bytes_of(recipe_file: Path) -> bytes:
+    try:
+        return recipe_file.read_bytes()
+    except OSError as error:
+        raise PersonError("RECIPE", "the recipe cannot be read", where=str(recipe_file)) from error
 
 
 def run_probe(ctx: click.Context, session: Session, build: Receipt) -> Receipt:

@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, Field, StringConstraints
 
 from tic_manifest.model.base import GitCommit, Name, PersonValue, Sha256Hex
+from tic_manifest.model.host import HostPolicy
 from tic_manifest.model.verdict import State
 
 SCHEMA = "tic/recipe/v1"
@@ -157,7 +158,7 @@ class RolePolicy(PersonValue):
     declared: dict[Name, tuple[Text, ...]] = {}
 
 
-class Policy(PersonValue):
+class Policy(HostPolicy):
     """What the gate and the judges demand; checks named here are out of scope, printed and delivered."""
 
     base_drift: BaseDrift = BaseDrift()

@@ -59,7 +59,7 @@ def _own(dossier: Dossier, run: WorkerRun, report: ProbeReport) -> tuple[list[Ch
     """An observation judged, if it is of the role that this worker has: a copy vouches for nothing."""
     wanted = dossier.lock.recipe.workers[run.name].role
     if report.role == wanted:
-        return judge_observation(report)
+        return judge_observation(report, dossier.lock.recipe.policy)
     said = finding(
         "STALE",
         Status.FAIL,

@@ -4,27 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from tic_manifest.model.host import HostPolicy
 from tic_manifest.model.probe import CodeIdentity, ProbeReport
-from tic_manifest.model.probe_parts import Process
 from tic_manifest.model.verdict import Check, Finding, Status, check_of
 from tic_manifest.rules import (
     probe_between,
     probe_code,
     probe_files,
+    probe_host,
     probe_libraries,
     probe_python,
     probe_views,
     probe_worker,
 )
 from tic_manifest.rules.probe_environment import views_of
-from tic_manifest.rules.probe_view import View, bounded
+from tic_manifest.rules.probe_view import MEMORY, View, bounded
 
 Rule = Callable[[View], list[Finding]]
 
 CHECKS: dict[str, tuple[Rule, ...]] = {
     "worker": (probe_worker.worker_exit,),
     "holder": (probe_worker.holder_missing,),
-    "ownership": (probe_files.unowned,),
+    "ownership": (probe_files.unowned, probe_host.host_injected),
     "content": (probe_files.record_hash, probe_code.not_source),
     "executing": (probe_files.mapped_not_disk, probe_files.mapped_deleted, probe_files.changed_since),
     "overlays": (
@@ -40,6 +41,7 @@ CHECKS: dict[str, tuple[Rule, ...]] = {
         probe_libraries.duplicates,
         probe_libraries.mixed_families,
         probe_libraries.cuda_majors,
+        probe_host.compat_driver,
     ),
     "jit": (probe_worker.jit_at_run,),
     "snapshots": (probe_between.appeared,),
@@ -50,9 +52,11 @@ CHECKS: dict[str, tuple[Rule, ...]] = {
 """Check ids are `probe.ROLE.NAME`; each rule gives the findings of one code."""
 
 
-def judge_observation(report: ProbeReport) -> tuple[list[Check], list[Finding]]:
+def judge_observation(
+    report: ProbeReport, policy: HostPolicy | None = None
+) -> tuple[list[Check], list[Finding]]:
     """Checks and findings of one observation. Nothing that was not observed passes."""
-    view = View(report)
+    view = View(report, policy or HostPolicy())
     checks: list[Check] = []
     findings: list[Finding] = []
     for name, rules in CHECKS.items():
@@ -75,16 +79,16 @@ def unobserved(view: View, name: str) -> str:
     """Why a check has nothing to judge; empty when it has."""
     if name == "ledger":
         return ""
-    if name == "worker":
-        return "" if view.report.worker else "no worker was started: a running process was looked at"
-    if name == "holder":
-        return "" if view.report.holders or view.report.policy else "no policy was named"
-    if name == "views":
-        twice = any(p.mapped and view.inside(p) for p in view.processes)
-        return "" if twice else "no judged process was seen from inside and from outside"
-    if name == "imports":
-        return "" if view.imports() else "no judged process gave a view from inside"
-    return "" if any(p.mapped for p in view.processes) else "no process was looked at while it was ready"
+    known = {
+        "worker": (view.report.worker, "no worker was started: a running process was looked at"),
+        "holder": (view.report.holders or view.report.policy, "no policy was named"),
+        "views": (_seen_twice(view), "no judged process was seen from inside and from outside"),
+        "environment": (_environments(view), "no judged process gave its environment from inside"),
+        "imports": (view.imports(), "no judged process gave a view from inside"),
+    }
+    mapped = any(p.mapped for p in view.processes)
+    seen, reason = known.get(name, (mapped, "no process was looked at while it was ready"))
+    return "" if seen else reason
 
 
 def summary(view: View, name: str) -> str:
@@ -126,7 +130,10 @@ def _ownership(view: View) -> str:
     total = sum(sizes.values())
     if not total:
         return "no mapped file was seen"
-    orphans = [path for path, file in view.by_path().items() if path in sizes and not file.owners]
+    injected = probe_host.allowed_paths(view)
+    orphans = [
+        p for p, file in view.by_path().items() if p in sizes and not file.owners and p not in injected
+    ]
     owned = total - sum(sizes[path] for path in orphans)
     scope = "processes that hold the model" if view.report.holders else "all processes"
     modules = {m.file: bool(m.owners) for m in view.modules() if m.file and m.on_disk}
@@ -180,18 +187,22 @@ def _snapshots(view: View) -> str:
 
 def _environment(view: View) -> str:
     names = {name for p in view.processes for name in views_of(view, p).names()}
-    whole = [p.pid for p in view.processes if all(_given(view, p))]
-    return f"{len(names)} variables; at exec, in Python, in libc and effective of {len(set(whole))} processes"
+    return f"{len(names)} variables in {len(_environments(view))} processes, at exec and from inside"
 
 
-def _given(view: View, process: Process) -> tuple[bool, ...]:
-    views = views_of(view, process)
-    return tuple(one is not None for one in (views.exec, views.python, views.libc))
+def _environments(view: View) -> set[int]:
+    """Processes whose environment is known at exec and from inside."""
+    known = ((p.pid, views_of(view, p)) for p in view.processes)
+    return {pid for pid, one in known if one.exec is not None and (one.libc or one.python) is not None}
 
 
 def _views(view: View) -> str:
-    twice = {p.pid for p in view.processes if p.mapped and view.inside(p)}
-    return f"{len(twice)} processes from inside and from outside"
+    return f"{len(_seen_twice(view))} processes from inside and from outside"
+
+
+def _seen_twice(view: View) -> set[int]:
+    """Processes that gave a view of their own; modules read from memory are none."""
+    return {p.pid for p in view.processes if p.mapped and any(v.label != MEMORY for v in view.inside(p))}
 
 
 def _jit(view: View) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from tic_manifest.model.probe_parts import File, Owner
 from tic_manifest.model.verdict import Finding, Status, finding
+from tic_manifest.rules.probe_host import allowed_paths
 from tic_manifest.rules.probe_view import View
 
 SHIPPED = frozenset({"wheel", "dpkg"})
@@ -15,7 +16,9 @@ CLOCK_NS = 100_000_000
 
 def unowned(view: View) -> list[Finding]:
     """UNOWNED_FILE: mapped files and modules on disk that no package ships."""
-    files = {f.path: f.sha256 for f in view.loaded_files() if not f.owners and not f.runtime}
+    injected = allowed_paths(view)
+    nobodys = [f for f in view.loaded_files() if not f.owners and not f.runtime]
+    files = {f.path: f.sha256 for f in nobodys if f.path not in injected}
     modules = {m.file: m.sha256 for m in view.modules() if m.file and m.on_disk and not m.owners}
     modules |= {m.archive: m.sha256 for m in view.modules() if m.archive and not m.owners}
     found = []
@@ -137,5 +140,10 @@ def mount_covers_source(view: View) -> list[Finding]:
             },
         )
         for mount in view.report.mounts
-        if mount.mount_point != "/" and mount.covers
+        if mount.mount_point != "/" and mount.covers > _injected_below(view, mount.mount_point)
     ]
+
+
+def _injected_below(view: View, folder: str) -> int:
+    """How many files below a mount are the host's, by leave of the policy."""
+    return sum(path == folder or path.startswith(folder.rstrip("/") + "/") for path in allowed_paths(view))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tic_manifest.model.host import HostPolicy
 from tic_manifest.model.probe import ProbeReport
 from tic_manifest.model.probe_parts import Failed
 from tic_manifest.model.verdict import Check, Finding, State, Status
@@ -11,13 +12,13 @@ from tic_manifest.rules.probe_view import View
 OTHERS = ("worker", "holder")
 
 
-def judge_process(report: ProbeReport) -> tuple[list[Check], list[Finding]]:
+def judge_process(report: ProbeReport, policy: HostPolicy | None = None) -> tuple[list[Check], list[Finding]]:
     """Checks and findings of a `snapshot` report. Rows about a run of a worker are out of scope."""
     view = View(report)
-    checks, findings = judge_observation(report)
-    away = {f"probe.process.{name}" for name in OTHERS}
+    checks, findings = judge_observation(report, policy)
+    away = {f"probe.process.{name}" for name in (*OTHERS, "views", "environment")}
     if not any(view.is_python(p) for p in view.processes):
-        away |= {"probe.process.imports", "probe.process.views"}
+        away.add("probe.process.imports")
     return [_scoped(check, away) for check in checks], findings
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
 
+from tic_manifest.model.host import HostPolicy
 from tic_manifest.model.probe import Imports, Inside, Module, ProbeReport
 from tic_manifest.model.probe_parts import File, Mapped, Owner, Process, Variable
 from tic_manifest.model.verdict import Finding
@@ -14,6 +15,8 @@ from tic_manifest.model.verdict import Finding
 PYTHON = re.compile(r"/(python[0-9.]*|libpython[0-9.]+[a-z]*\.so[0-9.]*)$")
 START = "start"
 """The snapshot that nobody waits for: what was there before the model. It is compared, not judged."""
+MEMORY = "memory"
+"""The label of a view that the agent read from the memory of a process."""
 MAX_FINDINGS = 200
 """Findings of one code that are listed; the last one says how many more there are."""
 
@@ -23,6 +26,7 @@ class View:
     """A report with the processes that are judged: those that hold the model, else every one."""
 
     report: ProbeReport
+    policy: HostPolicy = field(default_factory=HostPolicy)
 
     @property
     def role(self) -> str:

@@ -208,4 +208,4 @@ def _said(one: Difference, policy: RolePolicy, roles: tuple[str, str]) -> Findin
 def _summary(roles: list[str], found: list[Finding]) -> str:
     blocking = [one.subject for one in found if not one.note]
     said = f"{' beside '.join(roles)}: {len(found)} differences"
-    return said + (f", not declared: {', '.join(blocking)}" if blocking else ", none in code")
+    return said + (f", not declared: {', '.join(blocking)}" if blocking else ", none undeclared in code")

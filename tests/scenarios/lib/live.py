@@ -144,3 +144,33 @@ def wheel_installed(site: str, name: str, files: dict[str, str], **more: str) ->
         rows.append(f"{path},sha256={digest},{len(text.encode())}")
     (root / info / "RECORD").write_text("\n".join([*rows, f"{info}/RECORD,,"]) + "\n")
     return root
+
+
+DRIVER = "libcuda.so.580.65.06"
+RECIPE = """schema: tic/recipe/v1
+name: live
+forge: {{api: "https://forge.invalid/api/v3"}}
+pull_requests:
+  alpha:
+    url: https://forge.invalid/demo/alpha/pull/1
+    target: {{owner: demo, branch: main}}
+    base: {base}
+    head: {head}
+policy: {{{policy}}}
+"""
+
+
+def recipe(policy: str) -> None:
+    """A recipe whose policy is all that matters."""
+    Path("recipe.yaml").write_text(RECIPE.format(policy=policy, base="a" * 40, head="b" * 40))
+
+
+def driver(*folders: str) -> None:
+    """Copies of a driver library, each with code of its own."""
+    for value, folder in enumerate(folders, 1):
+        library(f"{folder}/{DRIVER}", value, soname="libcuda.so.1")
+
+
+def loading(path: str) -> None:
+    """Become a Python program that loads a library; ctypes finds it by its path."""
+    python(f"import ctypes; library = ctypes.CDLL({str(Path(path).absolute())!r})")

@@ -29,4 +29,16 @@ CODES: tuple[Code, ...] = (
         remedy="look at both values in the finding; one of the two views was changed",
         source="issue 5, two views of one process",
     ),
+    Code(
+        name="HOST_INJECTED",
+        meaning="a worker executes a file of the host that the policy allows",
+        remedy="nothing to do; compare its hash and version between the nodes that measure",
+        source="rules/image-verify.md, S40 and C16",
+    ),
+    Code(
+        name="COMPAT_DRIVER",
+        meaning="the compat copy of the driver in the image is loaded instead of the host's driver",
+        remedy="take the compat folder out of the search path, or set policy.compat_driver to note",
+        source="rules/image-verify.md, S40; field report R55",
+    ),
 )
