@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import copy
-import json
 from typing import Any
 
 from delivered import Delivered
-from deliveries import RECIPE, lock, receipt, run
+from deliveries import RECIPE, lock
 from observations import MATCH, A, clean_report
-from tic_manifest.model.receipt import ProbeBody
 
 ROLES = ("rollout", "trainer")
 WORKERS = b"workers:\n" + b"".join(
@@ -18,27 +16,12 @@ WORKERS = b"workers:\n" + b"".join(
 VENV = "/opt/{role}/lib/python3.11/site-packages"
 
 
-class Observed(Delivered):
+def both_observed(torch: dict[str, tuple[str, str]], policy: str = "{}") -> Delivered:
     """`torch` is version and hash by role, each role in a venv of its own; `policy` is the recipe's."""
-
-    def __init__(self, torch: dict[str, tuple[str, str]], policy: str = "{}") -> None:
-        recipe = RECIPE.replace(b"workers:\n", WORKERS) + f"policy: {policy}\n".encode()
-        super().__init__(lock=lock(recipe))
-        self.reports = {role: report(role, *torch[role]) for role in ROLES}
-
-    def evidence(self, which: int = 0, **receipts: Any) -> dict[str, bytes]:
-        files = super().evidence(which, **receipts)
-        runs = []
-        for role, observation in self.reports.items():
-            outputs = {"probe.json": json.dumps(observation).encode()}
-            runs.append(run(f"probe_{role}", outputs, role=role, command=(role,)))
-            files |= {f"runs/probe_{role}/{name}": data for name, data in outputs.items()}
-        platform = {"platform_digest": self.judged(which).platform_digest}
-        files["receipts/probe.json"] = receipt(self.lock, ProbeBody(runs=tuple(runs)), **platform)
-        return files
-
-    def policy(self, *names: str, **more: Any) -> None:
-        super().policy("alpha", *names)
+    recipe = RECIPE.replace(b"workers:\n", WORKERS) + f"policy: {policy}\n".encode()
+    t = Delivered(lock=lock(recipe))
+    t.probes = {role: report(role, *torch[role]) for role in ROLES}
+    return t
 
 
 def report(role: str, version: str, sha256: str = A) -> dict[str, Any]:
