@@ -11,6 +11,7 @@ from typing import IO, cast
 
 from tic_manifest.adapters.debian import DebianBuilder
 from tic_manifest.adapters.layout_read import document, read_image, whole
+from tic_manifest.adapters.places import Mirrored, StoreSource
 from tic_manifest.errors import PersonError, RefusedError, UnavailableError
 from tic_manifest.formats.oci import kind_of, parse_manifest
 from tic_manifest.formats.reference import parse_reference, require_digest, require_store
@@ -37,7 +38,8 @@ class AnyRoots:
         if isinstance(wanted, DebianBase):
             return self._debian.resolve(wanted.debian, architecture, store)
         reference = require_digest(require_store(parse_reference(wanted)))
-        source, digest = self._source_of(reference), str(reference.digest)
+        digest = str(reference.digest)
+        source = self._source(reference, store)
         _check_kind(source, digest, wanted)
         built = read_image(source, digest, architecture)
         _check_platform(built, architecture, wanted)
@@ -59,7 +61,20 @@ class AnyRoots:
             _lay_out(root, store, target)
         return target, root.platform_digest
 
+    def _source(self, reference: ImageReference, store: Store) -> ImageSource:
+        """Where the base lies; where it is gone from there, the store that an earlier lock filled."""
+        kept = StoreSource(store)
+        try:
+            named = self._source_of(reference)
+        except PersonError:
+            if kept.manifest(str(reference.digest)) is None:
+                raise
+            named = kept
+        return Mirrored([kept, named])
+
     def _keep(self, source: ImageSource, built: Built, store: Store) -> None:
+        if built.index_digest is not None:
+            _put(iter([document(source, built.index_digest)]), built.index_digest, store)
         raw = document(source, built.platform_digest)
         image = parse_manifest(raw, built.platform_digest).value
         _put(iter([raw]), built.platform_digest, store)

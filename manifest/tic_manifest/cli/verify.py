@@ -150,6 +150,18 @@ def open_image(reference: ImageReference) -> ImageSource:
         from tic_manifest.adapters.layout import LayoutSource
 
         return LayoutSource(Path(reference.layout))
-    from tic_manifest.adapters.registry import RegistrySource
+    return _registry(str(reference.registry), str(reference.repository))
 
-    return RegistrySource(str(reference.registry), str(reference.repository), os.environ)
+
+def _registry(host: str, repository: str) -> ImageSource:
+    """The registry, behind the mirrors that registries.conf names."""
+    from tic_manifest.adapters.registry import RegistrySource
+    from tic_manifest.adapters.registry_mirrors import mirrors_of
+
+    own = RegistrySource(host, repository, os.environ)
+    mirrors = [RegistrySource(*one, os.environ) for one in mirrors_of(host, repository, os.environ)]
+    if not mirrors:
+        return own
+    from tic_manifest.adapters.places import Mirrored
+
+    return Mirrored([*mirrors, own])

@@ -33,7 +33,7 @@ class LockBench:
 
 
 def make_lock(recipe: Recipe, materials: dict[str, bytes], bench: LockBench) -> Lock:
-    """Resolve everything: git, then Python, then the roots; the recipe's mistakes before any download.
+    """Resolve everything: git, then the roots, then Python; the recipe's mistakes before any download.
 
     Raises PersonError, UnavailableError, RefusedError, each naming what could not be resolved.
     """
@@ -41,8 +41,8 @@ def make_lock(recipe: Recipe, materials: dict[str, bytes], bench: LockBench) -> 
     keep(materials, bench.store)
     bench.progress.say(f"git: {len(recipe.pull_requests)} pull requests")
     pulls = lock_pull_requests(recipe, bench.git_for, bench.forge)
-    wheels = _python(recipe, python, bench)
     base, builder = _roots(recipe, bench)
+    wheels = _python(recipe, python, bench)
     return Lock(
         schema_=SCHEMA,
         recipe_digest=recipe_digest(recipe),

@@ -30,6 +30,7 @@ from tic_manifest.formats.lock import LoadedLock, read_lock
 from tic_manifest.formats.signing import sign_statement
 from tic_manifest.formats.tree_listing import listing_bytes
 from tic_manifest.formats.wheel_records import records_bytes
+from tic_manifest.model.lock import ImageRoot
 from tic_manifest.model.oci import JudgedImage
 from tic_manifest.model.receipt import BuiltWheel, ProbeBody, ValidateBody, WorkerRun
 from tic_manifest.model.wheels import WheelRecord
@@ -244,3 +245,13 @@ def record_of(wheel: BuiltWheel, files: Mapping[str, bytes]) -> dict[str, bytes]
     record = "\n".join(_row(path, data) for path, data in files.items()) + "\n"
     made = WheelRecord(file=wheel.file, sha256=wheel.digest.removeprefix("sha256:"), record=record)
     return {WHEELS: records_bytes([made])}
+
+
+def on_base(name: str, layers: Sequence[str]) -> LoadedLock:
+    """The lock of the usual recipe on an image by digest."""
+    made = d.lock().lock
+    root = ImageRoot(
+        reference=f"{name}@{d.digest('base')}", index_digest=None, platform_digest=d.digest("base"),
+        config_digest=d.digest("base config"), layers=tuple(layers),
+    )  # fmt: skip
+    return read_lock(canonical_bytes(made.model_copy(update={"base": root})), "lock.json")
