@@ -7,6 +7,7 @@ from pydantic import JsonValue
 from tic_manifest.model.document import Entry, Facts, facts, listed, not_run, said, unknown
 from tic_manifest.model.verdict import Status
 from tic_manifest.stages.report_context import Context, compact, inside, of_check, rows_of
+from tic_manifest.stages.report_roles import roles
 
 LISTED = 200
 """Files of one run that are named in a report; the rest is counted and stands in the observation."""
@@ -23,6 +24,7 @@ def identities(context: Context) -> Facts:
         ("Installed wheel", _wheels(context)),
         ("Loaded native libraries", loaded(context)),
         ("JIT specializations", specializations(context)),
+        ("Trainer beside rollout", roles(context)),
         ("Measured runtime and final delivered image are identical", same_image(context)),
     )
 
