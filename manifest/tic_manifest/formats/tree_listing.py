@@ -17,8 +17,8 @@ from tic_manifest.formats.git_ids import GITLINK, SYMLINK, Entry, object_id, tre
 from tic_manifest.formats.packed import pack, unpack
 from tic_manifest.model.base import GitCommit, GitTree
 
-MAX_BYTES = 128 << 20
-MAX_ENTRIES = 1_000_000
+MAX_BYTES = 32 << 20
+MAX_ENTRIES = 200_000
 MAX_COMMIT = 1 << 20
 MAX_PATH = 4096
 MAX_DEPTH = 128

@@ -7,9 +7,12 @@ from collections.abc import Iterable, Mapping
 from tic_manifest.errors import RefusedError
 from tic_manifest.formats.canonical import canonical_bytes
 from tic_manifest.formats.packed import pack, unpack
-from tic_manifest.formats.strict_json import MAX_BYTES, read_model
+from tic_manifest.formats.strict_json import read_model
 from tic_manifest.model.base import Sha256Hex
 from tic_manifest.model.wheels import WheelRecord, WheelRecords
+
+MAX_BYTES = 24 << 20
+"""Four times what 150 wheels take; reading takes some times as much memory."""
 
 
 def records_bytes(wheels: Iterable[WheelRecord]) -> bytes:

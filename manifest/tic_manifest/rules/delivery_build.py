@@ -83,10 +83,10 @@ def _wheel(dossier: Dossier, body: BuildBody, name: str) -> list[Finding]:
     found = []
     if wheel.tree != pull.head_tree:
         found.append(finding("TREE_MISMATCH", Status.FAIL, name, expected=pull.head_tree, actual=wheel.tree))
-    return [*found, *_native(name, asked, pull.merge_base), *check_version(dossier, asked, wheel)]
+    return [*found, *check_native(name, asked, pull.merge_base), *check_version(dossier, asked, wheel)]
 
 
-def _native(name: str, asked: PullRequest, merge_base: str) -> list[Finding]:
+def check_native(name: str, asked: PullRequest, merge_base: str) -> list[Finding]:
     """Native code taken from a wheel of another commit is not from source (contract, section 5)."""
     given = asked.precompiled
     if given is None or given.commit == merge_base:

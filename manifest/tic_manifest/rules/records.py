@@ -10,12 +10,13 @@ import binascii
 import csv
 import io
 import posixpath
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from tic_manifest.model.files import EffectiveTree, FileKind
 from tic_manifest.model.verdict import Finding, Status, finding
-from tic_manifest.rules.tree import MAX_FINDINGS, Resolver
+from tic_manifest.rules.bounded import Bounded
+from tic_manifest.rules.tree import Resolver
 
 _CODE = (".py", ".so", ".pth", ".pyd")
 
@@ -28,15 +29,11 @@ class RecordRow(NamedTuple):
 
 
 def check_records(tree: EffectiveTree, subject: str) -> list[Finding]:
-    """Every hashed row of every RECORD, then files of code that no RECORD names.
-
-    A RECORD that another distribution's RECORD names is part of a vendored copy, not of an installation
-    (setuptools carries some): its own rows say where the copy once was installed.
-    """
+    """Every hashed row of every RECORD, then files of code that no RECORD names."""
     found: list[Finding] = []
     owned: set[str] = set()
-    resolver, vendored = Resolver(tree), _vendored(tree)
-    installed = [place for place in sorted(tree.records) if place not in vendored]
+    resolver = Resolver(tree)
+    installed = installed_records(tree)
     for place in installed:  # one after the other: the rows of all of them would take much memory
         rows, problem = read_record(tree.records[place], _site(place))
         if problem:
@@ -49,6 +46,16 @@ def check_records(tree: EffectiveTree, subject: str) -> list[Finding]:
                 found.append(one)
     found += _unowned(tree, owned, {_site(place) for place in installed})
     return bounded(found, subject)
+
+
+def installed_records(tree: EffectiveTree) -> list[str]:
+    """The paths of the RECORDs of installations, sorted.
+
+    A RECORD that another distribution's RECORD names is part of a vendored copy, not of an installation
+    (setuptools carries some): its own rows say where the copy once was installed.
+    """
+    vendored = _vendored(tree)
+    return [place for place in sorted(tree.records) if place not in vendored]
 
 
 def _vendored(tree: EffectiveTree) -> set[str]:
@@ -138,14 +145,7 @@ def _malformed(place: str, problem: str) -> Finding:
 
 
 def bounded(found: list[Finding], subject: str) -> list[Finding]:
-    """The first findings, and how many there are of each code where there are many."""
-    if len(found) <= MAX_FINDINGS:
-        return found
-    counts: Mapping[str, int] = {
-        code: sum(one.code == code for one in found) for code in {one.code for one in found}
-    }
-    rest = [
-        finding(code, Status.FAIL, subject, what=f"{count} files in all; the first are listed", actual=count)
-        for code, count in sorted(counts.items())
-    ]
-    return [*found[:MAX_FINDINGS], *rest]
+    """The first findings, and for the rest one per code that counts all."""
+    kept = Bounded(subject)
+    kept.add(found)
+    return kept.all()

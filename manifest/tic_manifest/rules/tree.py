@@ -66,6 +66,14 @@ class Resolver:
         entry = self._tree.entries.get(whole)
         return resolve(self._tree, whole) if entry is not None and entry.kind is FileKind.LINK else whole
 
+    def entry(self, path: str) -> FileEntry | None:
+        """What stands at a path: links of the folders above are followed, the last part is not."""
+        folder, _, name = path.rpartition("/")
+        if folder not in self._folders:
+            self._keep(folder)
+        real = self._folders[folder]
+        return None if real is None else self._tree.entries.get(f"{real}/{name}" if real else name)
+
     def _keep(self, folder: str) -> None:
         if len(self._folders) >= MAX_FOLDERS:
             self._folders.clear()

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from tic_manifest.errors import UnavailableError
+from tic_manifest.errors import RefusedError, UnavailableError
 from tic_manifest.formats.lock import LoadedLock
+from tic_manifest.formats.tree_listing import read_listing
 from tic_manifest.formats.wheel_records import records_bytes
 from tic_manifest.model.lock import LockedPullRequest
 from tic_manifest.model.receipt import BuildBody
@@ -39,11 +40,14 @@ def collect_sources(
 
 
 def _listing(pull: LockedPullRequest, git_for: GitFor, said: Progress) -> bytes | None:
+    """Read again as `verify` reads it: what would be refused there does not travel."""
     try:
-        return git_for(pull.name, pull.git).listing(pull.head)
-    except UnavailableError as error:
+        made = git_for(pull.name, pull.git).listing(pull.head)
+        read_listing(made, pull.head, listing_name(pull.name))
+    except (UnavailableError, RefusedError) as error:
         said.say(f"assemble: no listing of {pull.head}: {error.what}")
         return None
+    return made
 
 
 def _wheels(

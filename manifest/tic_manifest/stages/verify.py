@@ -9,6 +9,7 @@ from tic_manifest.errors import RefusedError
 from tic_manifest.formats.strict_json import read_model
 from tic_manifest.model.base import Digest
 from tic_manifest.model.delivery import Statement, VerifyReport
+from tic_manifest.model.files import EffectiveTree
 from tic_manifest.model.lock import Lock
 from tic_manifest.model.oci import ImageReference, JudgedImage
 from tic_manifest.model.policy import Policy
@@ -16,8 +17,11 @@ from tic_manifest.model.verdict import Check, Finding, Report, State, Status, ch
 from tic_manifest.ports import BlobReader, ImageSource, Progress, TreeReader
 from tic_manifest.rules import chain
 from tic_manifest.rules import image as rules
+from tic_manifest.rules.dossier import read_dossier
 from tic_manifest.rules.policy import check_base, with_states, without_unasked
 from tic_manifest.rules.records import check_records
+from tic_manifest.rules.source_evidence import Sources, read_sources
+from tic_manifest.rules.sources import CHECK, check_sources, row_of, with_blob_id
 from tic_manifest.rules.tree import check_tree, lay_over
 from tic_manifest.stages import verify_image
 from tic_manifest.stages.attached import (
@@ -83,6 +87,7 @@ class _Verification:
         self._source = self._read.source
         self._attached = find_attached(self._source, self._subjects(), options.signers)
         self._counted: dict[Digest, chain.Candidate] = {}
+        self._sources: dict[Digest, Sources | Finding | str] = {}
         self._checks: list[Check] = []
         self._findings: list[Finding] = []
 
@@ -156,11 +161,13 @@ class _Verification:
         if self._options.depth == "identity":
             return None
         if self._options.depth == "files" and self._tools.trees:
-            return verify_image.check_files(self._read, self._tools.trees, self._tools.progress)
+            self._sources = {one.platform_digest: self._sources_of(one) for one in platforms}
+            wanted = with_blob_id(one for one in self._sources.values() if isinstance(one, Sources))
+            return verify_image.check_files(self._read, self._tools.trees, self._tools.progress, wanted)
         return verify_image.check_bytes(self._read, self._tools.reader, self._tools.progress)
 
     def _files(self, image: JudgedImage) -> None:
-        """The effective tree of a platform: paths, RECORDs; what this release cannot compare is not run."""
+        """The effective tree of a platform: paths, RECORDs, wheels and the trees of the heads."""
         name, trees = _name(image), verify_image.layers_of(self._read, image)
         layers = [tree for tree in trees if tree is not None]
         if len(layers) != len(trees) or not layers:
@@ -169,11 +176,39 @@ class _Verification:
         tree = lay_over(layers)
         self._row("files.tree", check_tree(tree, layers, name), name)
         if any(layer.limit for layer in layers):
-            self._checks.append(_undecided("files.records", "a layer holds more than is kept in memory"))
+            reason = "a layer holds more than is kept in memory"
+            self._checks += [_undecided(one, reason) for one in ("files.records", CHECK)]
         else:
             self._row("files.records", check_records(tree, name), name)
-        reason = "listings of the heads' trees and RECORDs of the locked wheels do not travel as evidence yet"
-        self._checks.append(Check(id="files.sources", status=Status.NOT_RUN, subject=name, reason=reason))
+            self._from_sources(tree, image)
+
+    def _from_sources(self, tree: EffectiveTree, image: JudgedImage) -> None:
+        """Files against wheels and heads; malformed evidence is refused, absent evidence is not run."""
+        name, sources = _name(image), self._sources.get(image.platform_digest, "nothing was read")
+        if isinstance(sources, str):
+            self._checks.append(Check(id=CHECK, status=Status.NOT_RUN, subject=name, reason=sources))
+        elif isinstance(sources, Finding):
+            self._row(CHECK, [sources], name)
+        else:
+            found = check_sources(tree, sources, name)
+            self._row(CHECK, found, name)
+            row = row_of(found, sources, name)
+            if row.status is Status.NOT_RUN:
+                self._checks[-1] = row
+
+    def _sources_of(self, image: JudgedImage) -> Sources | Finding | str:
+        """Evidence about sources; a finding where it is refused, words where there is none."""
+        about = self._about(image)
+        heads = chain.heads(about)
+        if len(heads) != 1:
+            return "no delivery manifest says what the image is made from"
+        files = EvidenceFiles(self._source, about[heads[0]].statement.value)
+        if LOCK not in files:
+            return "the lock is not attached here"
+        try:
+            return read_sources(read_dossier(files))
+        except RefusedError as error:
+            return rules.refusal(error)
 
     def _platform(self, image: JudgedImage) -> None:
         about, name = self._about(image), _name(image)

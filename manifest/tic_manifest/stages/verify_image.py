@@ -24,7 +24,7 @@ from tic_manifest.model.oci import (
     Platform,
 )
 from tic_manifest.model.verdict import Check, Finding, State, Status, check_of, finding
-from tic_manifest.ports import BlobReader, ImageSource, Progress, TreeReader
+from tic_manifest.ports import BlobReader, ImageSource, Progress, TreeReader, Wanted
 from tic_manifest.rules import image as rules
 from tic_manifest.stages.remembered import Remembered
 
@@ -113,10 +113,12 @@ def check_bytes(read: ReadImage, reader: BlobReader, progress: Progress) -> list
     return _judged(reader(read.source, [read.blobs[key][0] for key in there], progress), read, there)
 
 
-def check_files(read: ReadImage, reader: TreeReader, progress: Progress) -> list[Finding]:
+def check_files(
+    read: ReadImage, reader: TreeReader, progress: Progress, with_blob_id: Wanted
+) -> list[Finding]:
     """As `check_bytes`, and keep what each layer's archive holds."""
     there = _there(read)
-    facts, trees = reader(read.source, [read.blobs[key][0] for key in there], progress)
+    facts, trees = reader(read.source, [read.blobs[key][0] for key in there], progress, with_blob_id)
     read.trees = dict(zip(there, trees, strict=True))
     return _judged(facts, read, there)
 
@@ -158,9 +160,7 @@ def not_read(read: ReadImage, depth: Depth) -> tuple[str, ...]:
     size = sum(blob.descriptor.size for blob in there)
     blobs = (f"{len(there)} blobs, {size} bytes",) if depth == "identity" else ()
     if depth == "files":
-        return (
-            "trees of pull requests and RECORDs of the locked wheels: they do not travel as evidence yet",
-        )
+        return ()
     return (
         *blobs,
         "the effective tree of each layer stack: RECORDs of distributions, trees of pull requests",

@@ -41,4 +41,16 @@ CODES: tuple[Code, ...] = (
         remedy="install it with a wheel, so that a RECORD names it",
         source="rules/image-verify.md C9",
     ),
+    Code(
+        name="NOT_IN_TREE",
+        meaning="files of a built wheel that the head's tree does not hold, or the other way round, by kind",
+        remedy="read the list: generated, compiled and prebuilt files are not proved by the tree",
+        source="issue 4; docs/adr/0010",
+    ),
+    Code(
+        name="NATIVE_TRACED",
+        meaning="how many native files are from built wheels and how many from locked ones",
+        remedy="nothing to do",
+        source="rules/image-verify.md C15; issue 4",
+    ),
 )
