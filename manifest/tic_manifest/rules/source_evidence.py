@@ -111,7 +111,7 @@ def _installed(
     rows += [(one.file, _hex(one.digest), one.name) for one in (build.wheels if build is not None else ())]
     for file, sha256, pull in rows:
         yield InstalledWheel(
-            name=normalized(file.partition("-")[0]),
+            name=normalized(file.removesuffix(".whl").partition("-")[0]),
             file=file,
             sha256=sha256,
             record=records.get(sha256),
