@@ -8,13 +8,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
-from delivered import Delivered, d
+from delivered import Delivered, digest_of
 from sourced import SITE, Head, Wheel, built_wheel, evidence, lock_of
 
-__all__ = ["FILES", "HEAD", "LOCKED", "SITE", "FromSources", "Head", "Wheel", "replace", "written"]
+__all__ = [
+    "FILES",
+    "HEAD",
+    "LOCKED",
+    "SITE",
+    "FromSources",
+    "Head",
+    "Wheel",
+    "digest_of",
+    "replace",
+    "written",
+]
 FILES = {"alpha/__init__.py": b"x = 1\n", "alpha/core.py": b"y = 2\n", "alpha/_C.abi3.so": b"native code"}
 HEAD = Head(files={"alpha/__init__.py": b"x = 1\n", "alpha/core.py": b"y = 2\n", "csrc/c.cpp": b"int c;"})
 LOCKED = Wheel(name="other", files={"other/__init__.py": b"z = 3\n"})
@@ -40,18 +50,9 @@ class FromSources(Delivered):
             installed |= one.installed()
         layers = [{"etc/os-release": b"x"}, installed, *(later or ({"etc/x": b"y"},))]
         super().__init__(lock=lock_of(head, locked, more, **pull), files=layers)
+        self.body = {"wheels": (built_wheel(self.built, self.head),)}
+        self.more = evidence(self.head, self.wheels)
         self.close()
-
-    def evidence(self, which: int = 0, **receipts: Any) -> dict[str, bytes]:
-        """All evidence, with the wheel in the build's receipt, the head's listing and the RECORDs."""
-        image = self.judged(which)
-        body = d.build_body(
-            index_digest=image.index_digest, config_digest=image.manifest.config.digest,
-            layers=tuple(layer.digest for layer in image.manifest.layers),
-            wheels=(built_wheel(self.built, self.head),),
-        )  # fmt: skip
-        build = d.receipt(self.lock, body, platform_digest=image.platform_digest, **receipts)
-        return super().evidence(which) | {"receipts/build.json": build} | evidence(self.head, self.wheels)
 
     def finish(self, without: Sequence[str] = (), **changed: bytes) -> None:
         """Deliver with evidence changed or left out, write the policy, save."""
@@ -66,8 +67,3 @@ def written(path: str, data: bytes, wheel: Wheel) -> dict[str, bytes]:
     """A layer that writes a file of a wheel and its row of the RECORD."""
     files = replace(wheel, files={**wheel.files, path: data}).installed()
     return {one: files[one] for one in (f"{SITE}/{path}", f"{SITE}/{wheel.info}/RECORD")}
-
-
-def whole(path: str) -> str:
-    """The path of a file of a distribution from the root of the image."""
-    return str(Path(SITE) / path)
