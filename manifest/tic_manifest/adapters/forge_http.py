@@ -6,7 +6,7 @@ credentials on its own; both are switched off here.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 from urllib.parse import urlsplit
@@ -18,6 +18,9 @@ from tic_manifest.errors import UnavailableError
 from tic_manifest.formats.urls import is_loopback
 
 MAX_BODY = 32 << 20
+REFUSED = {401, 403, 404}
+"""What a forge answers to those who may not see something."""
+
 KEPT_HEADERS = (
     "content-type",
     "date",
@@ -48,16 +51,31 @@ class Exchange(Protocol):
 
 
 class HttpExchange:
-    """Real HTTP through one session. `environ` is the user's environment: proxies, CA files, tokens."""
+    """Real HTTP through one session. `environ` is the user's environment: proxies, CA files, tokens.
 
-    def __init__(self, environ: Mapping[str, str], *, timeout_seconds: float = 30.0) -> None:
+    `login` gives a token, or "", for a URL that refused a question without one.
+    """
+
+    def __init__(
+        self,
+        environ: Mapping[str, str],
+        *,
+        timeout_seconds: float = 30.0,
+        login: Callable[[str], str] = lambda url: "",
+    ) -> None:
         self._environ = environ
+        self._login = login
         self._timeout = timeout_seconds
         self._session = new_session(environ)
 
     def get(self, url: str, headers: Mapping[str, str]) -> RawAnswer:
-        """One GET; the body is read to the end, up to 32 MiB."""
+        """One GET; the body is read to the end, up to 32 MiB. Asks again with the login where refused."""
         token = token_for(self._environ, url)
+        answer = self._once(url, headers, token)
+        found = self._login(url) if answer.status in REFUSED and not token else ""
+        return self._once(url, headers, found) if found else answer
+
+    def _once(self, url: str, headers: Mapping[str, str], token: str) -> RawAnswer:
         secret = {"Authorization": f"Bearer {token}"} if token else {}
         try:
             with self._session.get(

@@ -11,16 +11,15 @@ from __future__ import annotations
 import re
 import shutil
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from tic_manifest.adapters import git_blobs
-from tic_manifest.adapters.forge_map import ForgeMap
 from tic_manifest.adapters.git_blobs import Change, blobs_of, blobs_of_merge
 from tic_manifest.adapters.git_export import export_tree
 from tic_manifest.adapters.git_objects import GITLINK, objects_missing, tree_entries
-from tic_manifest.adapters.git_remote import HttpRemote, Remote
+from tic_manifest.adapters.git_remote import Remote
 from tic_manifest.adapters.git_run import GitRunner, Ran
 from tic_manifest.errors import RefusedError, UnavailableError
 from tic_manifest.formats.tree_listing import listing_bytes
@@ -295,19 +294,18 @@ class GitMirror:
 
 
 class GitStore:
-    """The mirrors below `root/git`, one per name."""
+    """The mirrors below `root/git`, one per name; `remote` gives the server of a URL of the recipe."""
 
-    def __init__(self, root: Path, runner: GitRunner, forge_map: ForgeMap | None = None) -> None:
+    def __init__(self, root: Path, runner: GitRunner, remote: Callable[[str], Remote]) -> None:
         self._root = root / "git"
         self._runner = runner
-        self._map = forge_map or ForgeMap({})
+        self._remote = remote
 
     def mirror(self, name: str, url: str) -> GitMirror:
         """The mirror called `name` of the repository at `url`, a URL of the recipe."""
         if not _NAME.match(name):
             raise ValueError(name)
-        remote = HttpRemote(self._runner, self._map.there(url), url)
-        return GitMirror(self._runner, self._root / f"{name}.git", remote)
+        return GitMirror(self._runner, self._root / f"{name}.git", self._remote(url))
 
 
 def _oid(commit: str) -> str:

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Protocol
 
 from tic_manifest.adapters.git_objects import objects_missing
-from tic_manifest.adapters.git_run import GitRunner, Ran
+from tic_manifest.adapters.git_run import GitRunner, Ran, login_environment
+from tic_manifest.adapters.user_login import Login
 from tic_manifest.errors import PersonError, RefusedError, TicError, UnavailableError
 from tic_manifest.model.base import GitCommit
 
@@ -47,7 +48,10 @@ class Remote(Protocol):
 
 
 class HttpRemote:
-    """A real server behind a URL; `shown` is the URL as the recipe names it, `say` tells a person."""
+    """A real server behind a URL; `shown` is the URL as the recipe names it, `say` tells a person.
+
+    `login` is asked for a name and a secret where the server refuses those who bring none.
+    """
 
     def __init__(
         self,
@@ -57,12 +61,15 @@ class HttpRemote:
         *,
         timeout_seconds: int = 3600,
         say: Callable[[str], None] = lambda text: None,
+        login: Callable[[str], Login | None] = lambda url: None,
     ) -> None:
         self._runner = runner
         self._url = url
         self._shown = shown
         self._timeout = timeout_seconds
         self._say = say
+        self._login = login
+        self._known: dict[str, str] = {}
 
     def refs(self, mirror: Path, patterns: Sequence[str]) -> dict[str, GitCommit]:
         """`git ls-remote`; a peeled tag is not listed."""
@@ -112,7 +119,17 @@ class HttpRemote:
         return self._run(mirror, argv, specs.encode()).err
 
     def _run(self, mirror: Path, argv: list[str], stdin: bytes | None = None) -> Ran:
-        ran = self._runner.run(argv, repo=mirror, stdin=stdin, timeout_seconds=self._timeout)
+        try:
+            return self._once(mirror, argv, stdin)
+        except UnavailableError as error:
+            found = self._login(self._url) if error.code == "NO_ACCESS" and not self._known else None
+            if found is None:
+                raise
+            self._known = login_environment(self._url, found.user, found.secret)
+        return self._once(mirror, argv, stdin)
+
+    def _once(self, mirror: Path, argv: list[str], stdin: bytes | None) -> Ran:
+        ran = self._runner.run(argv, repo=mirror, stdin=stdin, env=self._known, timeout_seconds=self._timeout)
         if ran.status != 0:
             raise remote_error(ran.err.replace(self._url, self._shown), self._shown)
         return ran

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
+from urllib.parse import urlsplit
 
 from tic_manifest.errors import UnavailableError
 
@@ -26,7 +27,6 @@ CONFIG = {
     "core.fsmonitor": "false",
     "core.hooksPath": "/dev/null",
     "core.quotePath": "false",
-    "credential.helper": "",
     "gc.auto": "0",
     "http.lowSpeedLimit": "1",
     "http.lowSpeedTime": "60",
@@ -53,26 +53,12 @@ class Ran:
 class GitRunner:
     """Runs git with a fixed environment.
 
-    `environ` is the user's environment (proxy and CA variables pass); `protocols` the transports allowed;
-    `header` an HTTP header that authenticates, given through the environment and only for `header_url`.
+    `environ` is the user's environment (proxy and CA variables pass); `protocols` the transports allowed.
     """
 
-    def __init__(
-        self,
-        environ: Mapping[str, str],
-        *,
-        protocols: Sequence[str] = ("http", "https"),
-        header: str = "",
-        header_url: str = "",
-    ) -> None:
+    def __init__(self, environ: Mapping[str, str], *, protocols: Sequence[str] = ("http", "https")) -> None:
         self._unset = _to_unset(environ)
         self._env = _fixed_environment(environ, protocols)
-        if header and header_url:
-            self._env |= {
-                "GIT_CONFIG_COUNT": "1",
-                "GIT_CONFIG_KEY_0": f"http.{header_url}.extraHeader",
-                "GIT_CONFIG_VALUE_0": header,
-            }
         self._checked = False
 
     def version(self) -> str:
@@ -122,7 +108,7 @@ class GitRunner:
 
         self._check_version()
         env = self._env | {"GIT_DIR": str(repo), "GIT_NO_LAZY_FETCH": "1"}
-        argv = [*self._prefix(), *self._argv(args)]
+        argv = [*self._prefix(env), *self._argv(args)]
         return _git_class()(str(repo)).execute(argv, as_process=True, istream=PIPE, env=env, shell=False)
 
     def _argv(self, args: Sequence[str]) -> list[str]:
@@ -142,9 +128,10 @@ class GitRunner:
         env: Mapping[str, str],
         stdout: IO[bytes] | None = None,
     ) -> Ran:
+        whole = {**self._env, **env}
         with _readable(stdin) as given:
             status, out, err = _git_class()(str(folder)).execute(
-                [*self._prefix(), *argv],
+                [*self._prefix(whole), *argv],
                 istream=given,
                 output_stream=stdout,
                 with_extended_output=True,
@@ -152,13 +139,14 @@ class GitRunner:
                 stdout_as_string=False,
                 strip_newline_in_stdout=False,
                 kill_after_timeout=timeout,
-                env={**self._env, **env},
+                env=whole,
                 shell=False,
             )
         return Ran(int(status), b"" if stdout is not None else bytes(out), str(err))
 
-    def _prefix(self) -> list[str]:
-        return ["env", *(part for name in self._unset for part in ("-u", name))]
+    def _prefix(self, given: Mapping[str, str]) -> list[str]:
+        """Takes the user's variables away, but those that we have set to something of ours."""
+        return ["env", *(part for name in self._unset if name not in given for part in ("-u", name))]
 
 
 @contextmanager
@@ -188,6 +176,24 @@ def _missing(actual: str) -> UnavailableError:
         actual=actual,
         remedy="install git 2.38 or newer, for example: apt-get install git",
     )
+
+
+def login_environment(url: str, user: str, secret: str) -> dict[str, str]:
+    """Variables that let git answer one origin, and no other, with a name and a secret.
+
+    A credential helper of git's own configuration: it is asked for the host that git talks to, so a redirect
+    elsewhere gets nothing, and the secret stands in no argument and no file (gitcredentials(7)).
+    """
+    parts = urlsplit(url)
+    host = parts.netloc.rpartition("@")[2]
+    pairs = 'printf "username=%s\\npassword=%s\\n" "$TIC_GIT_USER" "$TIC_GIT_SECRET"'
+    return {
+        "GIT_CONFIG_COUNT": "1",
+        "GIT_CONFIG_KEY_0": f"credential.{parts.scheme}://{host}.helper",
+        "GIT_CONFIG_VALUE_0": f'!f() {{ test "$1" = get && {pairs}; }}; f',
+        "TIC_GIT_USER": user,
+        "TIC_GIT_SECRET": secret,
+    }
 
 
 def _to_unset(environ: Mapping[str, str]) -> list[str]:

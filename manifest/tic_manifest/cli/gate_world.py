@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING
 import click
 
 from tic_manifest.adapters.forge import GitHubForge
-from tic_manifest.adapters.forge_http import HttpExchange
 from tic_manifest.adapters.forge_map import ForgeMap, read_forge_map
 from tic_manifest.adapters.git_gate import GateMirror
-from tic_manifest.adapters.git_remote import HttpRemote
+from tic_manifest.adapters.git_remote import Remote
 from tic_manifest.adapters.git_run import GitRunner
 from tic_manifest.adapters.recording import RecordedExchange, RecordedRemote, Recording
 from tic_manifest.adapters.worktree import RecordedCheckout, Worktree
@@ -60,7 +59,7 @@ def opened(ctx: click.Context, source: Source) -> Iterator[World]:
 @contextmanager
 def _live(ctx: click.Context, source: Source, runner: GitRunner, forge_map: ForgeMap) -> Iterator[World]:
     base = forge_map.there(source.api.rstrip("/"))
-    exchange = RecordedExchange(HttpExchange(os.environ), base)
+    exchange = RecordedExchange(wiring.forge_exchange(), base)
     mirrors: dict[str, tuple[GateMirror, RecordedRemote]] = {}
     recording = Recording(source.record, runner) if source.record else None
     if recording:
@@ -72,7 +71,7 @@ def _live(ctx: click.Context, source: Source, runner: GitRunner, forge_map: Forg
     said = wiring.progress(ctx)
     world = World(
         forge=GitHubForge(source.api, exchange, forge_map, _pause(time_scale(os.environ))),
-        mirror=_mirrors(runner, source.store, forge_map, mirrors, said.say),
+        mirror=_mirrors(runner, source.store, wiring.git_server(runner, said.say), mirrors),
         checkouts=checkouts,
         progress=said,
     )
@@ -113,13 +112,12 @@ def _replayed(
 def _mirrors(
     runner: GitRunner,
     store: Path,
-    forge_map: ForgeMap,
+    server: Callable[[str], Remote],
     mirrors: dict[str, tuple[GateMirror, RecordedRemote]],
-    say: Callable[[str], None],
 ) -> Callable[[str, str], GateGit]:
     def mirror(name: str, url: str) -> GateGit:
         if name not in mirrors:
-            remote = RecordedRemote(HttpRemote(runner, forge_map.there(url), url, say=say))
+            remote = RecordedRemote(server(url))
             mirrors[name] = GateMirror(runner, store / "git" / f"{name}.git", remote), remote
         return mirrors[name][0]
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from tic_manifest.cli import wiring
 from tic_manifest.cli.output import write_whole
 from tic_manifest.render.escape import printable
 
@@ -23,14 +24,13 @@ from tic_manifest.render.escape import printable
 def command(urls: tuple[str, ...], base: str, target: Path | None) -> None:
     """Write a recipe whose heads and bases are those that are live now; to standard output without -o."""
     from tic_manifest.adapters.forge import GitHubForge
-    from tic_manifest.adapters.forge_http import HttpExchange
     from tic_manifest.adapters.forge_map import read_forge_map
     from tic_manifest.formats.reference import parse_reference, require_digest, require_store
     from tic_manifest.stages.init import init
 
     require_digest(require_store(parse_reference(base)))
     forge_map = read_forge_map(os.environ)
-    text = init(urls, base, lambda api: GitHubForge(api, HttpExchange(os.environ), forge_map))
+    text = init(urls, base, lambda api: GitHubForge(api, wiring.forge_exchange(), forge_map))
     if target is None:
         sys.stdout.write(text)
         return

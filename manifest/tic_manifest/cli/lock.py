@@ -154,7 +154,6 @@ def checked(recipe: Path, work: WorkFolder, project: Path, lock: Path | None) ->
 def bench(ctx: click.Context, recipe: Recipe, work: WorkFolder) -> LockBench:
     """What locking needs from the outside."""
     from tic_manifest.adapters.forge import GitHubForge
-    from tic_manifest.adapters.forge_http import HttpExchange
     from tic_manifest.adapters.forge_map import read_forge_map
     from tic_manifest.adapters.pip_settings import read_pip_settings
     from tic_manifest.adapters.resolver import UvResolver
@@ -165,7 +164,7 @@ def bench(ctx: click.Context, recipe: Recipe, work: WorkFolder) -> LockBench:
     return LockBench(
         store=FileStore(work.root / "store"),
         git_for=wiring.git_for(work),
-        forge=GitHubForge(recipe.forge.api, HttpExchange(os.environ), read_forge_map(os.environ)),
+        forge=GitHubForge(recipe.forge.api, wiring.forge_exchange(), read_forge_map(os.environ)),
         resolver=UvResolver(read_pip_settings(), progress, os.environ),
         roots=wiring.roots(ctx),
         progress=progress,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,11 @@ from tic_manifest.errors import PersonError
 from tic_manifest.stages.session import Session
 
 if TYPE_CHECKING:
+    from tic_manifest.adapters.forge_http import HttpExchange
     from tic_manifest.adapters.git_gate import GateMirror
+    from tic_manifest.adapters.git_remote import Remote
+    from tic_manifest.adapters.git_run import GitRunner
+    from tic_manifest.adapters.user_login import UserLogin
     from tic_manifest.cli.app import Settings
     from tic_manifest.model.receipt import Host
     from tic_manifest.ports import Engine, Roots, SourceGit
@@ -82,25 +87,47 @@ def roots(ctx: click.Context) -> Roots:
     return AnyRoots(DebianBuilder(engine(ctx), said, os.environ), open_image, said)
 
 
+@cache
+def login() -> UserLogin:
+    """What the user is logged in with: one for the whole run, so that nothing is asked twice."""
+    from tic_manifest.adapters.user_login import UserLogin
+
+    return UserLogin(os.environ)
+
+
+def git_server(runner: GitRunner, say: Callable[[str], None] = lambda text: None) -> Callable[[str], Remote]:
+    """A URL of the recipe to the git server that answers for it."""
+    from tic_manifest.adapters.forge_map import read_forge_map
+    from tic_manifest.adapters.git_remote import HttpRemote
+
+    there = read_forge_map(os.environ).there
+    return lambda url: HttpRemote(runner, there(url), url, say=say, login=login().for_git)
+
+
+def forge_exchange() -> HttpExchange:
+    """The forge's interface over HTTP."""
+    from tic_manifest.adapters.forge_http import HttpExchange
+
+    return HttpExchange(os.environ, login=login().for_api)
+
+
 def git_for(work: WorkFolder) -> Callable[[str, str], SourceGit]:
     """Name and URL of a repository to its mirror in the work folder's store."""
-    from tic_manifest.adapters.forge_map import read_forge_map
     from tic_manifest.adapters.git import GitStore
     from tic_manifest.adapters.git_run import GitRunner
 
-    return GitStore(work.root / "store", GitRunner(os.environ), read_forge_map(os.environ)).mirror
+    runner = GitRunner(os.environ)
+    return GitStore(work.root / "store", runner, git_server(runner)).mirror
 
 
 def gate_git_for(work: WorkFolder) -> Callable[[str, str], GateMirror]:
     """As `git_for`, with the gate's questions."""
-    from tic_manifest.adapters.forge_map import read_forge_map
     from tic_manifest.adapters.git_gate import GateMirror
-    from tic_manifest.adapters.git_remote import HttpRemote
     from tic_manifest.adapters.git_run import GitRunner
 
-    runner, there = GitRunner(os.environ), read_forge_map(os.environ).there
-    folder = work.root / "store" / "git"
-    return lambda name, url: GateMirror(runner, folder / f"{name}.git", HttpRemote(runner, there(url), url))
+    runner = GitRunner(os.environ)
+    folder, server = work.root / "store" / "git", git_server(runner)
+    return lambda name, url: GateMirror(runner, folder / f"{name}.git", server(url))
 
 
 def clock() -> SystemClock:
