@@ -263,7 +263,7 @@ def _no_access(status: int) -> UnavailableError:
         "NO_ACCESS",
         "the forge does not show this",
         actual=f"HTTP status {status}",
-        remedy="check the name in the recipe, and that GITHUB_TOKEN, or who is logged in with gh, may read it",
+        remedy="check the name in the recipe, and that GITHUB_TOKEN, or gh's login, may read it",
     )
 
 
