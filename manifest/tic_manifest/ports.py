@@ -12,7 +12,7 @@ from tic_manifest.model.base import Digest, GitCommit, GitTree, Sha256Hex
 from tic_manifest.model.files import LayerTree
 from tic_manifest.model.lock import LockedFile, Root, Submodule
 from tic_manifest.model.oci import Blob, BlobFact, Descriptor, Referrers
-from tic_manifest.model.receipt import Artifact, Host
+from tic_manifest.model.receipt import Artifact, Host, Rebuild
 from tic_manifest.model.recipe import DebianBase, Python
 from tic_manifest.model.wheels import WheelRecord
 
@@ -154,6 +154,9 @@ class Layouts(Protocol):
 
     def restore_base(self, layout: Path, base: Path) -> None:
         """Make the first layers of a layout's image those of its base. Raises RefusedError BASE_LAYERS."""
+
+    def compare(self, earlier: tuple[Path, Digest], now: tuple[Path, Digest], progress: Progress) -> Rebuild:
+        """What two builds of one lock differ in, from their bytes."""
 
     def whole(self, layout: Path, digest: Digest) -> Built | None:
         """The image of a digest, when every byte of it is there as its digests say."""

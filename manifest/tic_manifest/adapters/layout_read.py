@@ -11,7 +11,8 @@ from tic_manifest.formats.canonical import digest_of
 from tic_manifest.formats.oci import kind_of, parse_config, parse_index, parse_manifest
 from tic_manifest.model.base import Digest
 from tic_manifest.model.oci import ATTESTATION_KIND, MAX_MANIFEST_BYTES, Descriptor, Kind
-from tic_manifest.ports import Built, ImageSource
+from tic_manifest.model.receipt import Rebuild
+from tic_manifest.ports import Built, ImageSource, Progress
 
 
 class LayoutReader:
@@ -26,6 +27,12 @@ class LayoutReader:
         from tic_manifest.adapters.layout_base import restore_base
 
         restore_base(layout, base)
+
+    def compare(self, earlier: tuple[Path, Digest], now: tuple[Path, Digest], progress: Progress) -> Rebuild:
+        """What two builds of one lock differ in; see `layout_compare.compare`."""
+        from tic_manifest.adapters.layout_compare import compare
+
+        return compare(earlier, now, progress)
 
     def whole(self, layout: Path, digest: Digest) -> Built | None:
         """The image of a digest, when every byte of it is there as its digests say."""

@@ -50,6 +50,31 @@ class BuiltWheel(Value):
     size: int
 
 
+class Differing(Value):
+    """A path that two builds of one lock hold in different ways; `layer` counts from 1."""
+
+    path: str
+    layer: int
+    kind: str
+    """`content`, `mode`, `kind`, `only earlier` or `only later`: words for people."""
+
+
+class Rebuild(Value):
+    """An earlier build of the same lock by the same builder, which a build without cache repeated.
+
+    `differing` are the first of `count` paths; `only_pyc` says that every one of them is byte code.
+    """
+
+    index_digest: Digest
+    platform_digest: Digest
+    config_digest: Digest
+    layers: tuple[Digest, ...]
+    diff_ids: tuple[Digest, ...]
+    differing: tuple[Differing, ...] = ()
+    count: int = 0
+    only_pyc: bool = False
+
+
 class BuildBody(Value):
     """What the builder did. `hermetic` is measured from the build's own network mode."""
 
@@ -63,6 +88,8 @@ class BuildBody(Value):
     builder: str
     command: tuple[str, ...]
     log: Artifact
+    again: Rebuild | None = None
+    """The earlier build that this one repeated; None where it was the first, or with another builder."""
 
 
 class WorkerRun(Value):

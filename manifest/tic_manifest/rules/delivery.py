@@ -173,7 +173,8 @@ def _with_states(recipe: Recipe, checks: Iterable[Check], *, whole: bool = True)
     for check in checks:
         names = _names(check)
         said = next((asked[name] for name in names if name in asked), None)
-        hidden = check.id in BY_DEFAULT_OUT or set(names) & out
+        unmeasured = check.id in BY_DEFAULT_OUT and check.status is Status.NOT_RUN
+        hidden = unmeasured or set(names) & out
         state = said or (State.OUT_OF_SCOPE if hidden else check.state)
         known |= set(names)
         done.append(check.model_copy(update={"state": State.REQUIRED if check.id in NEVER_OUT else state}))

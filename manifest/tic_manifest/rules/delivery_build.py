@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tic_manifest.model.lock import ImageRoot
 from tic_manifest.model.oci import JudgedImage
-from tic_manifest.model.receipt import BuildBody
+from tic_manifest.model.receipt import BuildBody, Rebuild
 from tic_manifest.model.recipe import PullRequest
 from tic_manifest.model.verdict import Check, Finding, Status, check_of, finding
 from tic_manifest.rules.dossier import BUILD_LOG, Dossier
@@ -16,8 +16,8 @@ REPRODUCIBLE = "build.reproducible"
 def judge_build(dossier: Dossier, image: JudgedImage) -> tuple[list[Check], list[Finding]]:
     """Hermetic, on the locked base, each wheel from the tree of its head, the layers those of the receipt."""
     names = [pull.name for pull in dossier.lock.lock.pull_requests]
-    again = Check(id=REPRODUCIBLE, status=Status.NOT_RUN, subject="image", reason="no second build was made")
     body = dossier.build
+    again, differ = _again(body, image)
     if body is None:
         missing = ["build.hermetic", "build.layers", *(f"build.{name}" for name in names)]
         rows = [
@@ -36,7 +36,32 @@ def judge_build(dossier: Dossier, image: JudgedImage) -> tuple[list[Check], list
         *(_row(name, found) for name, found in wheels.items()),
         again,
     ]
-    return checks, [*hermetic, *layers, *(one for found in wheels.values() for one in found)]
+    return checks, [*hermetic, *layers, *differ, *(one for found in wheels.values() for one in found)]
+
+
+def _again(body: BuildBody | None, image: JudgedImage) -> tuple[Check, list[Finding]]:
+    """Whether two builds gave one platform manifest; image indexes hold times and are not compared."""
+    other = body.again if body else None
+    if other is None:
+        reason = "no second build was made"
+        return Check(id=REPRODUCIBLE, status=Status.NOT_RUN, subject="image", reason=reason), []
+    found = [] if other.platform_digest == image.platform_digest else [_differ(other, image)]
+    row = check_of(REPRODUCIBLE, found, subject="image")
+    reason = found[0].what if found else f"two builds gave platform manifest {image.platform_digest}"
+    return row.model_copy(update={"reason": reason}), found
+
+
+def _differ(other: Rebuild, image: JudgedImage) -> Finding:
+    code = "NOT_REPRODUCIBLE"
+    if other.diff_ids == image.config.diff_ids and other.config_digest == image.manifest.config.digest:
+        code = "LAYER_ENCODING/rebuilt"
+    elif other.only_pyc:
+        code = "PYC_MTIME"
+    paths = [f"layer {one.layer}: {one.path} ({one.kind})" for one in other.differing]
+    return finding(
+        code, Status.FAIL, "image", expected=image.platform_digest, actual=other.platform_digest,
+        evidence={"count": other.count, "paths": paths, "diffIds": list(other.diff_ids)},
+    )  # fmt: skip
 
 
 def _row(name: str, found: list[Finding]) -> Check:

@@ -7,6 +7,7 @@ the digest of all that it follows from, so a changed pull request builds its own
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -47,9 +48,13 @@ class BuildBench:
 
 
 def build(session: Session, bench: BuildBench, *, no_cache: bool = False) -> Receipt:
-    """Build what is not built yet. Raises UnavailableError, RefusedError TREE_MISMATCH."""
+    """Build what is not built yet; without cache a build that stands is repeated and compared with.
+
+    Raises UnavailableError, RefusedError TREE_MISMATCH.
+    """
     known = session.receipt("build")
-    if known is not None and not no_cache and _stands(session, known, bench):
+    stands = known is not None and _stands(session, known, bench)
+    if known is not None and stands and not no_cache:
         bench.progress.say("build: finished earlier, nothing to do")
         return known
     started = bench.clock.now()
@@ -57,10 +62,16 @@ def build(session: Session, bench: BuildBench, *, no_cache: bool = False) -> Rec
     shutil.rmtree(scratch, ignore_errors=True)
     parts.folder(scratch)
     try:
+        earlier = _set_aside(session, scratch) if stands else None
         plan = _plan(session, scratch, bench, no_cache)
         wheels = tuple(_wheel(pull, plan, session, bench) for pull in session.lock.lock.pull_requests)
         _image(plan, wheels, session, bench)
-        return _receipt(session, plan, wheels, bench, started)
+        receipt = _receipt(session, plan, wheels, bench, started)
+        return (
+            receipt
+            if known is None or earlier is None
+            else _compared(receipt, known, earlier, session, bench)
+        )
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
 
@@ -72,6 +83,25 @@ def _stands(session: Session, known: Receipt, bench: BuildBench) -> bool:
         return False
     found = bench.layouts.whole(session.work.root / LAYOUT, body.index_digest)
     return found is not None and found.platform_digest == known.platform_digest
+
+
+def _set_aside(session: Session, scratch: Path) -> Path:
+    """The layout that stands, kept beside until the build that repeats it is finished."""
+    kept = scratch / "earlier"
+    shutil.copytree(session.work.root / LAYOUT, kept, copy_function=os.link)
+    return kept
+
+
+def _compared(receipt: Receipt, known: Receipt, kept: Path, session: Session, bench: BuildBench) -> Receipt:
+    """The receipt with what the two builds differ in, where the same builder made both."""
+    was, body = known.body, receipt.body
+    if not isinstance(was, BuildBody) or not isinstance(body, BuildBody) or was.builder != body.builder:
+        return receipt
+    now = (session.work.root / LAYOUT, body.index_digest)
+    again = bench.layouts.compare((kept, was.index_digest), now, bench.progress)
+    same = "the same" if again.platform_digest == receipt.platform_digest else "another"
+    bench.progress.say(f"build: a second build gives {same} platform manifest")
+    return receipt.model_copy(update={"body": body.model_copy(update={"again": again})})
 
 
 def _plan(session: Session, scratch: Path, bench: BuildBench, no_cache: bool) -> Plan:

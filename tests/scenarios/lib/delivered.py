@@ -21,9 +21,11 @@ import deliveries as d
 import observations
 from layouts import Edit, Layout, digest_of, layers_of
 from push import push
+from quiet import Quiet
 from statements import descriptor
 from tic_manifest.adapters.attach import attach
 from tic_manifest.adapters.layout import LayoutSource
+from tic_manifest.adapters.layout_compare import compare
 from tic_manifest.formats.canonical import canonical_bytes
 from tic_manifest.formats.git_ids import object_id, tree_id
 from tic_manifest.formats.lock import LoadedLock, read_lock
@@ -152,6 +154,11 @@ class Delivered:
         signed = sign_statement(statement, key, None, "key") if key else None
         about = descriptor(self.index) if index else None
         attach(self.layout.root, descriptor(self.images[which]), about, statement, dict(files), signed=signed)
+
+    def repeats(self, earlier: Delivered) -> None:
+        """Say in the build's receipt what a build without cache of the same lock found in an earlier one."""
+        places = [(one.layout.root, one.index["digest"]) for one in (earlier, self)]
+        self.body["again"] = compare(places[0], places[1], Quiet())
 
     def deliver(self, *, key: bytes | None = None, which: int = 0, **receipts: Any) -> bytes:
         """Assemble and attach; the bytes of the delivery manifest."""

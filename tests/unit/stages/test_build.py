@@ -223,8 +223,12 @@ def test_a_damaged_layer_is_noticed_and_built_again(world: World) -> None:
 def test_without_cache_everything_is_built_again(world: World) -> None:
     session = world.session()
     first = world.build(session)
-    assert world.build(session, no_cache=True).platform_digest == first.platform_digest
+    second = world.build(session, no_cache=True)
+    assert second.platform_digest == first.platform_digest
     assert world.asked() == ["wheel a1", "wheel b1", "final"]
+    assert isinstance(first.body, BuildBody) and first.body.again is None
+    assert isinstance(second.body, BuildBody) and second.body.again is not None
+    assert (second.body.again.platform_digest, second.body.again.count) == (first.platform_digest, 0)
 
 
 def test_a_failed_wheel_keeps_those_that_are_finished(world: World) -> None:

@@ -30,6 +30,18 @@ CODES = (
         source="rules/image-verify.md AC-5",
     ),
     Code(
+        name="PYC_MTIME",
+        meaning="two builds of one lock differ in byte code alone, which holds the times of its sources",
+        remedy="compile with PYTHONDONTWRITEBYTECODE or unchecked hashes, or set times before compiling",
+        source="rules/image-verify.md S36",
+    ),
+    Code(
+        name="NOT_REPRODUCIBLE",
+        meaning="two builds of one lock by one builder gave different platform manifests",
+        remedy="see which paths differ, and make what writes them independent of time, place and order",
+        source="rules/image-verify.md AC-2, AC-21",
+    ),
+    Code(
         name="VERSION_UNPROVEN",
         meaning="a wheel has a version that builds fall back to where they find no git; the lock names none",
         remedy="name the version in build.env of the pull request (SETUPTOOLS_SCM_PRETEND_VERSION)",

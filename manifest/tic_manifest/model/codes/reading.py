@@ -88,6 +88,7 @@ CODES: tuple[Code, ...] = (
             "undecodable": "a layer cannot be unpacked",
             "mismatch": "a layer is in another encoding than its media type names",
             "unknown": "a layer has a media type that this release cannot unpack",
+            "rebuilt": "two builds packed the same layers differently; their diff ids are equal",
         },
     ),
     Code(
