@@ -6,11 +6,13 @@ import gc
 import os
 import sys
 
+from tic_manifest import __version__
+
 
 def main() -> None:
     """Run the command line and leave with its exit code; `--version` loads nothing else."""
     if sys.argv[1:] == ["--version"]:
-        sys.stdout.write(f"tic-manifest {_version()}\n")
+        sys.stdout.write(f"tic-manifest {__version__}\n")
         return
     # what is imported and read stays until the end: looking through it for garbage takes a fifth of the time
     gc.set_threshold(50_000)
@@ -19,12 +21,6 @@ def main() -> None:
     code = run(sys.argv[1:])
     _flush()
     sys.exit(code)
-
-
-def _version() -> str:
-    from importlib.metadata import version
-
-    return version("tic-manifest")
 
 
 def _flush() -> None:

@@ -7,6 +7,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+from tic_manifest.adapters.project import project_folder
 from tic_manifest.errors import UnavailableError
 
 MAX_REPORT = 256 << 20
@@ -15,19 +16,17 @@ _AGENT = Path("images/agent/probe_agent.py")
 
 
 def find_agent(named: Path | None) -> Path:
-    """The agent's file: the one that is named, else that of this checkout or of the current folder.
+    """The agent's file: the one that is named, else that of the project's files (`adapters.project`).
 
     Raises UnavailableError PROBE_AGENT_MISSING.
     """
-    checkout = Path(__file__).resolve().parents[3]
-    places = [named] if named else [checkout / _AGENT, Path.cwd() / _AGENT]
-    for place in places:
-        if place.is_file():
-            return place.resolve()
+    place = named or project_folder() / _AGENT
+    if place.is_file():
+        return place.resolve()
     raise UnavailableError(
         "PROBE_AGENT_MISSING",
         "the probe agent is not here",
-        where=" or ".join(str(place) for place in places),
+        where=str(place),
         remedy="run it in the project's checkout, or name the file by --agent",
     )
 

@@ -13,7 +13,7 @@ from typing import NoReturn
 
 import click
 
-from tic_manifest import errors
+from tic_manifest import __version__, errors
 from tic_manifest.render.escape import printable
 
 COMMANDS = {
@@ -79,7 +79,7 @@ class _Lazy(click.Group):
 @click.option("-v", "--verbose", is_flag=True, help="say more")
 @click.option("--color", type=click.Choice(["auto", "always", "never"]), default="auto", show_default=True)
 @click.option("--progress", type=click.Choice(["auto", "plain", "none"]), default="auto", show_default=True)
-@click.version_option(package_name="tic-manifest", message="tic-manifest %(version)s")
+@click.version_option(__version__, message="tic-manifest %(version)s")
 @click.pass_context
 def app(ctx: click.Context, quiet: bool, verbose: bool, color: str, progress: str) -> None:
     """Makes a three-pull-request, one-image delivery a fact that anyone can re-check.

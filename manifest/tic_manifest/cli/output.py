@@ -8,15 +8,16 @@ import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from tic_manifest.cli.app import Settings
-from tic_manifest.cli.job_summary import append_summary
 from tic_manifest.errors import PersonError, RefusedError, TicError, UnavailableError
-from tic_manifest.model.verdict import Check, Report, Status, finding, report
 from tic_manifest.render import renderer
+
+if TYPE_CHECKING:
+    from tic_manifest.cli.app import Settings
+    from tic_manifest.model.verdict import Report
 
 FORMATS = ("text", "json", "markdown", "html", "github", "junit", "sarif")
 
@@ -45,6 +46,8 @@ def finish(ctx: click.Context, judged: Report, outputs: tuple[tuple[str, str], .
     """Write the report everywhere it is asked for, then give its exit code. Files are written whole."""
     settings: Settings = ctx.obj
     if any(name == "github" for name, _ in outputs):
+        from tic_manifest.cli.job_summary import append_summary
+
         append_summary(judged)
     for name, target in outputs or (("text", ""),):
         text = renderer(name)(judged, color=settings.use_color and not target)
@@ -77,6 +80,8 @@ def has_stdout(outputs: tuple[tuple[str, str], ...]) -> bool:
 def judged_error(command: str, error: TicError) -> Report:
     """A report for a command that ended without a judgement: same findings channel, the error's exit code."""
     refused = isinstance(error, PersonError | RefusedError)
+    from tic_manifest.model.verdict import Check, Status, finding, report
+
     status = Status.INCONCLUSIVE
     said = finding(
         error.code, status, error.where or command, what=error.what, expected=error.expected or None,

@@ -25,7 +25,7 @@ from tic_manifest.stages.session import Session, open_session
     "agent_file",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
-    help="the agent's file, for --pid and --container (default: that of the checkout)",
+    help="the agent's file, for --pid and --container (default: that of the checkout, or of the tool)",
 )
 @click.option(
     "--recipe",

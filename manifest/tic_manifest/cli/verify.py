@@ -13,7 +13,6 @@ import click
 from tic_manifest.cli.output import judging, output_option
 from tic_manifest.cli.wiring import progress, read_person_file
 from tic_manifest.errors import PersonError, UnavailableError
-from tic_manifest.formats.reference import mutable, parse_reference, require_digest
 
 if TYPE_CHECKING:
     from tic_manifest.model.delivery import VerifyReport
@@ -85,6 +84,7 @@ def command(
 
 def _verify(ctx: click.Context, asked: _Asked) -> VerifyReport:
     from tic_manifest.adapters.blobs import read_blobs, read_trees
+    from tic_manifest.formats.reference import mutable, parse_reference, require_digest
     from tic_manifest.rules.delivery import judge_delivery
     from tic_manifest.stages.verify import Tools, verify
 

@@ -10,22 +10,24 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from tic_manifest import __version__
 from tic_manifest.adapters.clock import SystemClock
 from tic_manifest.adapters.progress import StderrProgress
-from tic_manifest.adapters.runs import RunFolders
-from tic_manifest.adapters.work import WorkFolder
+from tic_manifest.adapters.project import project_folder
 from tic_manifest.errors import PersonError
-from tic_manifest.stages.session import Session
 
 if TYPE_CHECKING:
     from tic_manifest.adapters.forge_http import HttpExchange
     from tic_manifest.adapters.git_gate import GateMirror
     from tic_manifest.adapters.git_remote import Remote
     from tic_manifest.adapters.git_run import GitRunner
+    from tic_manifest.adapters.runs import RunFolders
     from tic_manifest.adapters.user_login import UserLogin
+    from tic_manifest.adapters.work import WorkFolder
     from tic_manifest.cli.app import Settings
     from tic_manifest.model.receipt import Host
     from tic_manifest.ports import Engine, Roots, SourceGit
+    from tic_manifest.stages.session import Session
     from tic_manifest.stages.workers import Bench
 
 DEFAULT_WORK = ".tic"
@@ -43,8 +45,9 @@ def work_option(function: Callable[..., Any]) -> Callable[..., Any]:
 def project_option(function: Callable[..., Any]) -> Callable[..., Any]:
     """Adds `--project DIR`: where Dockerfile.unified and images/ lie."""
     return click.option(
-        "--project", type=click.Path(path_type=Path, file_okay=False, exists=True), default=Path(),
-        help="the checkout with Dockerfile.unified and images/ (default: the current folder)",
+        "--project", type=click.Path(path_type=Path, file_okay=False, exists=True), default=project_folder,
+        help="the checkout with Dockerfile.unified and images/ (default: the current folder, else the files "
+        "that came with the tool)",
     )(function)  # fmt: skip
 
 
@@ -56,6 +59,8 @@ def progress(ctx: click.Context) -> StderrProgress:
 
 def work_folder(path: Path) -> WorkFolder:
     """The work folder, by its full path: engines take no other."""
+    from tic_manifest.adapters.work import WorkFolder
+
     return WorkFolder(path.resolve())
 
 
@@ -148,13 +153,13 @@ def host() -> Host:
 
 def version() -> str:
     """The version of this tool, as receipts name it."""
-    from importlib.metadata import version as installed
-
-    return installed("tic-manifest")
+    return __version__
 
 
 def runs(session: Session) -> RunFolders:
     """Output folders of this delivery's worker runs."""
+    from tic_manifest.adapters.runs import RunFolders
+
     return RunFolders(session.work.root / "runs" / session.lock.digest.removeprefix("sha256:"))
 
 

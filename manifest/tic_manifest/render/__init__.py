@@ -5,10 +5,9 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Protocol, cast
 
-from tic_manifest.model.verdict import Report
-
 if TYPE_CHECKING:
     from tic_manifest.model.document import Document
+    from tic_manifest.model.verdict import Report
 
 
 class Renderer(Protocol):

@@ -11,10 +11,10 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 from urllib.parse import quote
 
+from tic_manifest import __version__
 from tic_manifest.model.codes import lookup
 from tic_manifest.model.verdict import Finding, Report, Status
 from tic_manifest.render import view
@@ -31,7 +31,7 @@ def render(report: Report, *, color: bool = False) -> str:
     said = [*view.everything(report), *view.notes(report)]
     kept, left = said[:MAX_RESULTS], len(said[MAX_RESULTS:])
     rules = sorted({_rule_id(one) for one in kept})
-    driver = {"name": "tic-manifest", "version": _version(), "rules": [_rule(one) for one in rules]}
+    driver = {"name": "tic-manifest", "version": __version__, "rules": [_rule(one) for one in rules]}
     run = {
         "tool": {"driver": driver},
         "automationDetails": {"id": f"tic-manifest/{printable(report.command)}/"},
@@ -126,10 +126,3 @@ def _location(report: Report, said: Finding) -> dict[str, Any]:
     logical = {"name": printable(said.subject or report.command), "kind": "module"}
     physical = {"artifactLocation": {"uri": uri}, "region": {"startLine": line}}
     return {"physicalLocation": physical, "logicalLocations": [logical]}
-
-
-def _version() -> str:
-    try:
-        return version("tic-manifest")
-    except PackageNotFoundError:
-        return "0"
