@@ -106,6 +106,18 @@ def test_verdict_and_measured_parity(delivered: Run) -> None:
     assert [checks[f"gate.{name}"]["status"] for name in ("vllm", "megatron", "verl")] == ["pass"] * 3
 
 
+def test_files_are_those_of_the_wheels_and_the_heads(delivered: Run) -> None:
+    """Nothing but the origin of vLLM's precompiled native code is open."""
+    _, report = delivered.verify("--depth", "files")
+    checks = {one["id"]: one["status"] for one in report["checks"]}
+    assert [checks[f"files.{name}"] for name in ("tree", "records", "start")] == ["pass"] * 3
+    assert checks["files.sources"] == "inconclusive"
+    codes = {one["code"] for one in report["findings"] if not one["note"]}
+    assert not codes & {"TREE_MISMATCH", "WHEEL_HASH", "UNOWNED_FILE", "SUBMODULE_DRIFT", "RECORD_HASH"}
+    generated = [one["actual"] for one in report["findings"] if one["evidence"].get("kind") == "generated"]
+    assert generated == [["vllm/_version.py"]]
+
+
 def observation(run: Run, name: str) -> dict[str, Any]:
     (path,) = (run.work / "runs").glob(f"*/{name}/probe.json")
     data: dict[str, Any] = json.loads(path.read_bytes())

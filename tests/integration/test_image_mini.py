@@ -41,6 +41,17 @@ def test_the_verdict_is_what_follows_from_the_evidence(delivery: Delivery) -> No
     assert [checks[f"gate.{one}"] for one in ("alpha", "beta", "gamma")] == ["pass"] * 3
 
 
+def test_files_are_those_of_the_wheels_and_the_heads(delivery: Delivery) -> None:
+    code, report = verify(delivery, "--depth", "files")
+    rows = {one["id"]: one["status"] for one in report["checks"] if one["id"].startswith("files.")}
+    assert rows == dict.fromkeys(("files.tree", "files.records", "files.start", "files.sources"), "pass")
+    kinds = Counter(one["evidence"]["kind"] for one in report["findings"] if one["code"] == "NOT_IN_TREE")
+    assert kinds == {"metadata": 3, "compiled": 3}
+    traced = next(one["evidence"] for one in report["findings"] if one["code"] == "NATIVE_TRACED")
+    assert (traced["builtFiles"], traced["builtWheels"]) == (3, 3)
+    assert (code, report["notRead"]) == (3, [])
+
+
 def test_no_address_of_this_machine_is_in_lock_or_evidence(delivery: Delivery) -> None:
     raw = (delivery.work / "lock.json").read_bytes()
     raw += b"".join(path.read_bytes() for path in (delivery.work / "receipts").rglob("*.json"))

@@ -76,8 +76,9 @@ class Layout:
         env: tuple[str, ...] = ("PATH=/usr/bin",),
         labels: Mapping[str, str] | None = None,
         architecture: str = "amd64",
+        start: Mapping[str, Any] | None = None,
     ) -> dict[str, Any]:
-        run = {"Env": list(env), "Labels": dict(labels or {})}
+        run = {"Env": list(env), "Labels": dict(labels or {}), **(start or {})}
         data = {
             "architecture": architecture,
             "os": "linux",

@@ -8,19 +8,27 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from tic_manifest.errors import RefusedError
+from tic_manifest.formats.canonical import digest_of
 from tic_manifest.formats.lock import LoadedLock
+from tic_manifest.formats.oci import parse_config
 from tic_manifest.formats.tree_listing import TreeListing, read_listing
 from tic_manifest.formats.wheel_records import read_records
 from tic_manifest.model.base import Sha256Hex
-from tic_manifest.model.lock import LockedPullRequest
+from tic_manifest.model.lock import DebianRoot, LockedPullRequest
+from tic_manifest.model.oci import ImageConfig
 from tic_manifest.model.receipt import BuildBody
 from tic_manifest.model.recipe import PullRequest
 from tic_manifest.model.wheels import WheelRecord
 from tic_manifest.rules.dossier import Dossier
 
 WHEELS = "sources/wheels.json.zst"
+BASE_CONFIG = "sources/base-config.json"
+MAX_CONFIG = 4 << 20
+MADE_HERE = ImageConfig(architecture="", os="")
+"""What a root made from Debian packages says about starting: nothing."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,12 +57,15 @@ class Sources:
     """`wheels` by normalized name of the distribution, `built` by name of the pull request.
 
     `missing` says in words what does not travel; `base_layers` counts the layers of a base image by digest.
+    `base` is the config of the base, where it is known, `env` the recipe's variables.
     """
 
     wheels: Mapping[str, InstalledWheel]
     built: Mapping[str, BuiltFrom]
     missing: tuple[str, ...]
     base_layers: int = 0
+    base: ImageConfig | None = None
+    env: Mapping[str, str] = field(default_factory=dict)
 
 
 def listing_name(pull: str) -> str:
@@ -85,7 +96,7 @@ def read_sources(dossier: Dossier) -> Sources:
     wheels = {one.name: one for one in _installed(lock, dossier.build, records)}
     return Sources(
         wheels=wheels, built=built, missing=tuple(_missing(dossier, wheels, built)),
-        base_layers=len(getattr(lock.lock.base, "layers", ())),
+        base_layers=len(getattr(lock.lock.base, "layers", ())), base=_base(dossier), env=lock.recipe.env,
     )  # fmt: skip
 
 
@@ -117,6 +128,21 @@ def _installed(
             record=records.get(sha256),
             pull=pull,
         )
+
+
+def _base(dossier: Dossier) -> ImageConfig | None:
+    """The config of the base, its bytes those that the lock names."""
+    root, raw = dossier.lock.lock.base, dossier.files.get(BASE_CONFIG)
+    if isinstance(root, DebianRoot):
+        return MADE_HERE
+    if raw is None:
+        return None
+    if digest_of(raw) != root.config_digest:
+        raise RefusedError(
+            "BLOB_DIGEST", "the config of another base image", where=BASE_CONFIG, expected=root.config_digest,
+            actual=digest_of(raw),
+        )  # fmt: skip
+    return parse_config(raw, BASE_CONFIG).value
 
 
 def _missing(

@@ -11,11 +11,11 @@ from tic_manifest.errors import RefusedError, UnavailableError
 from tic_manifest.formats.lock import LoadedLock
 from tic_manifest.formats.tree_listing import read_listing
 from tic_manifest.formats.wheel_records import records_bytes
-from tic_manifest.model.lock import LockedPullRequest
+from tic_manifest.model.lock import ImageRoot, LockedPullRequest
 from tic_manifest.model.receipt import BuildBody
 from tic_manifest.model.wheels import WheelRecord
 from tic_manifest.ports import Progress, SourceGit, Store, WheelReader
-from tic_manifest.rules.source_evidence import WHEELS, listing_name, wheels_of
+from tic_manifest.rules.source_evidence import BASE_CONFIG, MAX_CONFIG, WHEELS, listing_name, wheels_of
 
 GitFor = Callable[[str, str], SourceGit]
 """Name and URL of a repository to its mirror."""
@@ -36,7 +36,17 @@ def collect_sources(
         if listing is not None:
             files[listing_name(pull.name)] = listing
     wheels = list(_wheels(lock, build, store, reader, said))
-    return files | ({WHEELS: records_bytes(wheels)} if wheels else {})
+    files |= {WHEELS: records_bytes(wheels)} if wheels else {}
+    return files | _base_config(lock, store)
+
+
+def _base_config(lock: LoadedLock, store: Store) -> dict[str, bytes]:
+    """The config of a base image by digest, as the lock kept it; a root made here has none to show."""
+    root = lock.lock.base
+    path = store.path(root.config_digest) if isinstance(root, ImageRoot) else None
+    if path is None or path.stat().st_size > MAX_CONFIG:
+        return {}
+    return {BASE_CONFIG: path.read_bytes()}
 
 
 def _listing(pull: LockedPullRequest, git_for: GitFor, said: Progress) -> bytes | None:

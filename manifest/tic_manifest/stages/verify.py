@@ -15,7 +15,7 @@ from tic_manifest.model.oci import ImageReference, JudgedImage
 from tic_manifest.model.policy import Policy
 from tic_manifest.model.verdict import Check, Finding, Report, State, Status, check_of, finding, note, report
 from tic_manifest.ports import BlobReader, ImageSource, Progress, TreeReader
-from tic_manifest.rules import chain
+from tic_manifest.rules import chain, start
 from tic_manifest.rules import image as rules
 from tic_manifest.rules.dossier import read_dossier
 from tic_manifest.rules.policy import check_base, with_states, without_unasked
@@ -186,15 +186,27 @@ class _Verification:
         """Files against wheels and heads; malformed evidence is refused, absent evidence is not run."""
         name, sources = _name(image), self._sources.get(image.platform_digest, "nothing was read")
         if isinstance(sources, str):
-            self._checks.append(Check(id=CHECK, status=Status.NOT_RUN, subject=name, reason=sources))
+            rows = (CHECK, start.CHECK)
+            self._checks += [
+                Check(id=one, status=Status.NOT_RUN, subject=name, reason=sources) for one in rows
+            ]
         elif isinstance(sources, Finding):
             self._row(CHECK, [sources], name)
         else:
+            self._start(image, sources)
             found = check_sources(tree, sources, name)
             self._row(CHECK, found, name)
             row = row_of(found, sources, name)
             if row.status is Status.NOT_RUN:
                 self._checks[-1] = row
+
+    def _start(self, image: JudgedImage, sources: Sources) -> None:
+        """How the image starts: as its base does, with the recipe's and the policy's variables."""
+        declared = {**sources.env, **self._options.policy.env}
+        where, base = f"config {image.manifest.config.digest}", sources.base
+        found = None if base is None else start.check_start(image.config, base, declared, where)
+        self._findings += found or []
+        self._checks.append(start.row_of(found, _name(image)))
 
     def _sources_of(self, image: JudgedImage) -> Sources | Finding | str:
         """Evidence about sources; a finding where it is refused, words where there is none."""

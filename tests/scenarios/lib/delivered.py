@@ -81,11 +81,12 @@ class Delivered:
         edit: Edit = bytes,
         encoding: str = "gzip",
         files: Sequence[Mapping[str, bytes]] = (),
+        start: Mapping[str, Any] | None = None,
     ) -> dict[str, Any]:
-        """A platform manifest that bears the lock's label."""
+        """A platform manifest that bears the lock's label; `start` are further keys of its run settings."""
         labels = {"org.tic-manifest.lock": self.lock.digest}
         return self.layout.image(
-            encoding, architecture=architecture, env=env, edit=edit, labels=labels, files=files
+            encoding, architecture=architecture, env=env, edit=edit, labels=labels, files=files, start=start
         )
 
     def add(self, architecture: str) -> dict[str, Any]:

@@ -41,6 +41,8 @@ class FromSources(Delivered):
         more: str = "",
         locked: Sequence[Wheel] = (LOCKED,),
         given: Sequence[Wheel] = (),
+        start: Mapping[str, Any] | None = None,
+        env: tuple[str, ...] = ("PATH=/usr/bin",),
         **pull: Any,
     ) -> None:
         self.built, self.head = built or Wheel(files=FILES), head
@@ -49,7 +51,7 @@ class FromSources(Delivered):
         for one in locked:
             installed |= one.installed()
         layers = [{"etc/os-release": b"x"}, installed, *(later or ({"etc/x": b"y"},))]
-        super().__init__(lock=lock_of(head, locked, more, **pull), files=layers)
+        super().__init__(lock=lock_of(head, locked, more, **pull), files=layers, start=start, env=env)
         self.body = {"wheels": (built_wheel(self.built, self.head),)}
         self.more = evidence(self.head, self.wheels)
         self.close()

@@ -102,6 +102,10 @@ CODES: tuple[Code, ...] = (
         meaning="the config sets a variable that changes which code is loaded and that nothing declares",
         remedy="remove the variable, or declare it with its value in the recipe's env",
         source="rules/image-verify.md 1b C8",
+        variants={
+            "start": "user, entry point, command or working folder are not those of the base image",
+            "undeclared": "the config sets a variable that neither the base image nor the recipe sets so",
+        },
     ),
     Code(
         name="LAYOUT",
