@@ -96,6 +96,19 @@ class MissingLibrary(Observed):
     needed_by: str
 
 
+class UndefinedSymbol(Observed):
+    """A symbol that no loaded or needed library defines; `words`: its C++ name, demangled.
+
+    `other_version_in`: a library that has the name in another version.
+    """
+
+    symbol: str
+    version: str | None
+    needed_by: str
+    other_version_in: str | None
+    words: str | None
+
+
 class BrokenImport(Observed):
     """An import that failed though its target is there, and whose failure was swallowed."""
 
@@ -106,6 +119,7 @@ class BrokenImport(Observed):
     where: Literal["module", "conditional", "function"]
     path: str | None = None
     missing: tuple[MissingLibrary, ...] = ()
+    undefined: tuple[UndefinedSymbol, ...] = ()
     because: str | None = None
 
 

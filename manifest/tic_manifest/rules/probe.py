@@ -42,6 +42,7 @@ CHECKS: dict[str, tuple[Rule, ...]] = {
         probe_libraries.mixed_families,
         probe_libraries.cuda_majors,
         probe_host.compat_driver,
+        probe_python.undefined_symbols,
     ),
     "jit": (probe_worker.jit_at_run,),
     "snapshots": (probe_between.appeared,),

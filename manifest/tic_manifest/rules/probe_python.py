@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from tic_manifest.model.probe import BrokenImport, Imports
+from tic_manifest.model.probe import BrokenImport, Imports, UndefinedSymbol
 from tic_manifest.model.verdict import Finding, Status, finding, note
 from tic_manifest.rules.probe_view import View
 
@@ -85,6 +85,33 @@ def silent_fallback(view: View) -> list[Finding]:
     return [*found, *_untried(view, view.imports())]
 
 
+def undefined_symbols(view: View) -> list[Finding]:
+    """LIB_ABI, LIB_SYMBOL_VERSION: the first object that lacks a symbol, by which an import failed."""
+    rows = [
+        (broken, broken.undefined[0]) for scan in view.imports() for broken in scan.broken if broken.undefined
+    ]
+    return [
+        finding(
+            "LIB_SYMBOL_VERSION" if first.other_version_in else "LIB_ABI",
+            Status.FAIL,
+            first.needed_by,
+            expected=f"a library that defines {_symbol(first)}",
+            actual=first.other_version_in or "none of those that are loaded or needed",
+            evidence={
+                "role": view.role,
+                "import": broken.module,
+                "imported_by": broken.importer,
+                "undefined": [_symbol(one) for one in broken.undefined],
+            },
+        )
+        for broken, first in rows
+    ]
+
+
+def _symbol(one: UndefinedSymbol) -> str:
+    return f"{one.words or one.symbol}{'@' + one.version if one.version else ''}"
+
+
 def _untried(view: View, scans: Iterable[Imports]) -> list[Finding]:
     """Extension modules that cannot be loaded and that no loaded code was seen to import: notes."""
     return [
@@ -105,6 +132,8 @@ def _why(one: BrokenImport) -> str:
     libraries = sorted({edge.library for edge in one.missing})
     if libraries:
         return f"{', '.join(libraries)} is not in the image"
+    if one.undefined:
+        return f"{one.undefined[0].needed_by} lacks {_symbol(one.undefined[0])}"
     return "it is on disk, was imported when its importer was loaded, and is not loaded"
 
 
@@ -112,6 +141,8 @@ def _remedy(one: BrokenImport) -> str:
     libraries = sorted({edge.library for edge in one.missing})
     if libraries:
         return f"add the package that ships {', '.join(libraries)} to the base"
+    if one.undefined:
+        return "build it against the libraries of this image, or install the version that it was built for"
     return f"run `python -c 'import {one.module}'` in the image to see the error that was swallowed"
 
 

@@ -146,6 +146,22 @@ def wheel_installed(site: str, name: str, files: dict[str, str], **more: str) ->
     return root
 
 
+def extension_wheel(needs: str) -> None:
+    """The wheel `tic_demo` below `site`: it swallows that its module `_C` cannot be imported, which needs a library."""
+    body = "try:\n    from tic_demo import _C\nexcept ImportError:\n    _C = None\n"
+    root = wheel_installed("site", "tic-demo", {"tic_demo/__init__.py": body})
+    gcc("void *PyInit__C(void) { return 0; }\n", "-shared", "-fPIC", "-Wl,--no-as-needed", "-Wl,-rpath,$ORIGIN",
+        "-Wl,--unresolved-symbols=ignore-all", "-o", "site/tic_demo/_C.abi3.so", *_stub(needs))  # fmt: skip
+    record = root / "tic_demo-1.0.dist-info/RECORD"
+    record.write_text(f"tic_demo/_C.abi3.so,,\ntic_demo/lib{needs}.so,,\n" + record.read_text())
+
+
+def _stub(name: str) -> tuple[str, ...]:
+    """A library to link against, in a folder of its own."""
+    library(f"stub/lib{name}.so")
+    return "-Lstub", f"-l{name}"
+
+
 DRIVER = "libcuda.so.580.65.06"
 RECIPE = """schema: tic/recipe/v1
 name: live

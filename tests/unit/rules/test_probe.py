@@ -135,6 +135,26 @@ TABLE: list[tuple[str, Callable[[Json], object], str, str, Status, str]] = [
 ]  # fmt: skip
 
 
+@pytest.mark.parametrize(("other", "code"), [(None, "LIB_ABI"), ("/x/libtop.so", "LIB_SYMBOL_VERSION")])
+def test_a_symbol_that_nobody_defines_is_named_with_the_library_that_asks(
+    other: str | None, code: str
+) -> None:
+    lacks = {
+        "symbol": "_Z1fv",
+        "version": "V2",
+        "needed_by": "/x/liblow.so",
+        "other_version_in": other,
+        "words": "f()",
+    }
+    checks, findings = judge(add_import(path="/x/_C.so", undefined=[lacks]))
+    assert [(f.code, f.status, f.subject) for f in findings] == [
+        ("PKG_SILENT_FALLBACK", Status.INCONCLUSIVE, "demo._C"), (code, Status.FAIL, "/x/liblow.so")
+    ]  # fmt: skip
+    assert findings[0].actual == "/x/liblow.so lacks f()@V2"
+    assert findings[1].evidence["undefined"] == ["f()@V2"]
+    assert checks["libraries"].status is Status.FAIL
+
+
 @pytest.mark.parametrize(
     ("change", "check", "code", "status", "subject"), [t[1:] for t in TABLE], ids=[t[0] for t in TABLE]
 )

@@ -13,6 +13,7 @@ from .jit_names import name_kernels
 from .ldso import Linker
 from .owners import Owners, scan_distributions, unique_folders
 from .places import add_rivals, archive_of
+from .undefined import Resolver, add_undefined
 
 SITE_NAMES = ("/site-packages/", "/dist-packages/")
 
@@ -255,6 +256,8 @@ class Analysis:
             extensions, mapped, linker, suffixes if isinstance(suffixes, list) else [".abi3.so", ".so"]
         )
         report = Swallowed(self.root, view, broken).run()
+        failed = attempt(add_undefined, report, extensions, Resolver(self.root, mapped, linker))
+        report["errors"] += [failed["error"]] if failed else []
         tried = {row["module"] for row in report["broken"]}
         report["unloadable"] = [dict(row, tried=row["module"] in tried) for row in broken[:500]]
         return dict(report, pid=pid, label=view["label"], view_of_process=process is not None)

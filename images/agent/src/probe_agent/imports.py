@@ -246,11 +246,16 @@ class Swallowed:
         name = absolute_name(guarded, module["name"], bool(module.get("search")))
         if not name:
             return True
-        targets = [name] + [n for n in (name + "." + leaf for leaf in guarded.names) if n in self.broken]
+        leaves = [name + "." + leaf for leaf in guarded.names]
+        targets = [name] + [n for n in leaves if n in self.broken or self._extension(n)]
         for target in targets:
             if target not in self.loaded and not self._judge(module, guarded, target):
                 return False
         return True
+
+    def _extension(self, name: str) -> bool:
+        """A name that a module does not define itself, since a compiled module of that name lies in it."""
+        return name not in self.loaded and (self.disk.locate(name) or "").endswith(".so")
 
     def _judge(self, module: Json, guarded: Guarded, target: str) -> bool:
         row = {"module": target, "importer": module["name"], "file": module["file"], "line": guarded.line}

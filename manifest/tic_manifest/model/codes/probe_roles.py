@@ -41,4 +41,16 @@ CODES: tuple[Code, ...] = (
         remedy="take the compat folder out of the search path, or set policy.compat_driver to note",
         source="rules/image-verify.md, S40; field report R55",
     ),
+    Code(
+        name="LIB_ABI",
+        meaning="a library could not be loaded: a symbol that it needs is defined nowhere",
+        remedy="build it against the libraries of this image, or install the version that it was built for",
+        source="field reports R37, R53, R58",
+    ),
+    Code(
+        name="LIB_SYMBOL_VERSION",
+        meaning="a library could not be loaded: a symbol that it needs is there in another version only",
+        remedy="install the version of the other library that the finding names",
+        source="field report R52",
+    ),
 )
