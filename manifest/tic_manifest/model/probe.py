@@ -46,9 +46,13 @@ class Module(Observed):
 
 
 class LinkMap(Observed):
-    """The dynamic linker's ledger: `subs` objects were unloaded, whatever they were."""
+    """The dynamic linker's ledger: `subs` objects were unloaded, whatever they were.
+
+    `links_followed`: objects are named as the memory map names them.
+    """
 
     objects: tuple[str, ...]
+    links_followed: bool = False
     count: Count
     adds: Count
     subs: Count

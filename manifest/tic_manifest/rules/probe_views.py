@@ -83,7 +83,7 @@ def _key(process: Process) -> tuple[int, int | None]:
 
 def _objects(view: View, process: Process, inside: Inside) -> Iterator[Finding]:
     """Objects of the dynamic linker's list that no memory map has."""
-    if isinstance(inside.link_map, LinkMap):
+    if isinstance(inside.link_map, LinkMap) and inside.link_map.links_followed:
         mapped = _mapped(view, process)
         named = {name.removesuffix(" (deleted)") for name in mapped}
         for path in inside.link_map.objects:

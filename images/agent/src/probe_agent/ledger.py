@@ -36,6 +36,7 @@ def link_map() -> Json:
     ctypes.CDLL(None).dl_iterate_phdr(callback, None)
     return {
         "objects": names[:10_000],
+        "links_followed": True,
         "count": len(names),
         "adds": counters["adds"],
         "subs": counters["subs"],
