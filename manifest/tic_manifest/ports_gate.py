@@ -79,6 +79,9 @@ class GateGit(SourceGit, Protocol):
     def replay(self, base: GitCommit, oids: Sequence[GitCommit]) -> Merged:
         """Cherry-pick commits, oldest first, onto base in memory; stops at the first conflict."""
 
+    def rebased(self, onto: GitCommit, oids: Sequence[GitCommit]) -> GitCommit:
+        """The commits, oldest first, written anew on `onto`, empty ones left out; they replay cleanly."""
+
     def reverts(self, tip: GitCommit, head: GitCommit) -> tuple[GitCommit, ...]:
         """Commits below `tip` whose message reverts `head` or a merge of it."""
 

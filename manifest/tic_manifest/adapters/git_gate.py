@@ -134,10 +134,27 @@ class GateMirror(GitMirror):
                 merged = self.merge(self.stand_in(merged.tree, parents[0]), oid)
         return merged
 
+    def rebased(self, onto: GitCommit, oids: Sequence[GitCommit]) -> GitCommit:
+        """As `replay`, with commits of the same author, date and message: what a rebase would push."""
+        tip, tree = onto, self.tree_of(onto)
+        for one in self.commits(oids):
+            merged = self.merge(self.stand_in(tree, one.parents[0]), one.oid)
+            if merged.tree != tree:
+                tip, tree = self._written(merged.tree, tip, one), merged.tree
+        return tip
+
     def stand_in(self, tree: GitTree, parent: GitCommit) -> GitCommit:
         """A commit with a tree and a parent and nothing of the machine."""
-        argv = ["commit-tree", "-p", parent, "-m", "stand-in", tree]
-        ran = self.runner.run(argv, repo=self.path, env=_NOBODY)
+        return self._commit(tree, parent, b"stand-in\n", _NOBODY)
+
+    def _written(self, tree: GitTree, parent: GitCommit, like: Commit) -> GitCommit:
+        author = {"NAME": like.author, "EMAIL": like.email, "DATE": like.date}
+        who = _NOBODY | {f"GIT_AUTHOR_{key}": value for key, value in author.items() if value}
+        return self._commit(tree, parent, like.message.encode(), who)
+
+    def _commit(self, tree: GitTree, parent: GitCommit, message: bytes, who: Mapping[str, str]) -> GitCommit:
+        argv = ["commit-tree", "-p", parent, "-F", "-", tree]
+        ran = self.runner.run(argv, repo=self.path, stdin=message, env=who)
         if ran.status != 0:
             raise objects_missing("git could not write a commit", ran.err)
         return ran.out.decode("ascii").strip()

@@ -252,6 +252,8 @@ class Rebased(Value):
     kept_count: Count
     tree: GitTree
     conflicts: Paths = ()
+    after: Alternative | Unknown | None = None
+    """The pull request as it would be with those commits pushed and pinned; null where they conflict."""
 
 
 class AuditFacts(Value):

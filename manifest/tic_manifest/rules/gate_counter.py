@@ -32,17 +32,16 @@ def counterfactual(facts: PullRequestFacts, failing: Failing) -> list[Finding]:
     if not before:
         return []
     best, left = _smallest(facts, changes(facts), failing, before)
-    words = "; then ".join(one.words for one in best)
-    rebase = _rebase_words(facts)
-    if left and rebase:
-        words = "; then ".join([*(one.words for one in best), rebase])
+    words = [one.words for one in best]
+    if left and isinstance(facts.rebased, Rebased) and not isinstance(facts.rebased.after, Alternative):
+        words.append(_rebase_words(facts.rebased))
     if not words:
         return []
-    still = "" if not left or rebase else f"; still: {', '.join(left)}"
+    still = f"; still: {', '.join(left)}" if left else ""
     evidence: dict[str, object] = {"fails_now": before, "fails_then": left, "tried": [c.words for c in best]}
     if isinstance(facts.rebased, Rebased):
-        evidence["rebase"] = facts.rebased.model_dump(mode="json")
-    return [note("COUNTERFACTUAL", facts.name, actual=words + still, evidence=evidence)]
+        evidence["rebase"] = facts.rebased.model_dump(mode="json", exclude={"after"})
+    return [note("COUNTERFACTUAL", facts.name, actual="; then ".join(words) + still, evidence=evidence)]
 
 
 def _smallest(
@@ -70,6 +69,9 @@ def changes(facts: PullRequestFacts) -> list[Change]:
     if isinstance(repin, Alternative):
         words = f"pin base {repin.base} and head {repin.head}"
         found.append(Change(words, lambda one: _repinned(one, repin)))
+    if isinstance(facts.rebased, Rebased) and isinstance(facts.rebased.after, Alternative):
+        pushed = facts.rebased.after
+        found.append(Change(_rebase_words(facts.rebased), lambda one: _repinned(one, pushed)))
     if not isinstance(pull, ForgePull):
         return found
     if pull.draft:
@@ -108,10 +110,7 @@ def _repinned(facts: PullRequestFacts, repin: Alternative) -> PullRequestFacts:
     )
 
 
-def _rebase_words(facts: PullRequestFacts) -> str:
-    seen = facts.rebased
-    if not isinstance(seen, Rebased):
-        return ""
+def _rebase_words(seen: Rebased) -> str:
     what = f"rebase {seen.kept_count} commits onto {seen.onto}"
     if seen.dropped_count:
         what += f" without {seen.dropped_count} that are not its own"

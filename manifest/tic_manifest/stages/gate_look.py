@@ -64,7 +64,7 @@ class Look:
     def __init__(self, first: First, world: World, listings: Listings | None = None) -> None:
         self.first = first
         self.world = world
-        self._listings = listings or Listings(world.forge)
+        self.listings = listings or Listings(world.forge)
         self._live = self._fetched()
 
     def _fetched(self) -> Refs | Unknown:
@@ -87,7 +87,7 @@ class Look:
     def listing(self) -> Mapping[int, Listed] | Unknown:
         """Every open pull request of the repository, ours among them."""
         first = self.first
-        rows = self._listings.of(first.pin)
+        rows = self.listings.of(first.pin)
         if isinstance(rows, Unknown) or first.pull is None or first.pull.state != "open":
             return rows
         if first.pin.number not in rows:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from tic_manifest.formats.forge_pull import Listed
@@ -35,7 +35,7 @@ def with_tries(facts: PullRequestFacts, look: Look, rows: Mapping[int, Listed] |
     conflict = isinstance(facts.pinned_merge, MergeFacts) and bool(facts.pinned_merge.conflicts)
     if base and (foreign or conflict):
         tip = base
-        updated["rebased"] = look.ask(lambda refs: _rebased(look, refs, tip, foreign))
+        updated["rebased"] = look.ask(lambda refs: _rebased(look, rows, refs, tip, foreign))
     return facts.model_copy(update=updated) if updated else facts
 
 
@@ -46,10 +46,11 @@ def _live(facts: PullRequestFacts) -> tuple[str | None, str | None]:
 
 
 def _alternative(
-    look: Look, rows: Mapping[int, Listed] | Unknown, base: str, head: str
+    look: Look, rows: Mapping[int, Listed] | Unknown, base: str, head: str, seen: HeadFacts | None = None
 ) -> Alternative | Unknown:
+    """The facts with other pins; `seen` stands for the records of a head that nobody has pushed."""
     first = replace(look.first, pin=replace(look.first.pin, base=base, head=head))
-    other, git, pin = Look(first, look.world), first.git, first.pin
+    other, git, pin = Look(first, look.world, look.listings), first.git, first.pin
     merge = other.ask(lambda refs: gate_git.merge_facts(git, base, head))
     tree = merge.tree if isinstance(merge, MergeFacts) and not merge.conflicts else None
     forge = look.world.forge
@@ -57,7 +58,7 @@ def _alternative(
         base=base,
         head=head,
         base_facts=other.ask(lambda refs: gate_git.base_facts(git, pin, refs, first.pull)),
-        head_facts=other.head(rows),
+        head_facts=seen or other.head(rows),
         range=other.ask(lambda refs: gate_git.range_facts(git, pin, refs)),
         stack=other.around(rows, lambda around: gate_stack.stack_facts(git, forge, around), needs_rows=True),
         merge=merge,
@@ -79,11 +80,12 @@ def _foreign(facts: PullRequestFacts) -> set[str]:
     return found
 
 
-def _rebased(look: Look, refs: Refs, tip: str, foreign: set[str]) -> Rebased | Unknown:
+def _rebased(
+    look: Look, rows: Mapping[int, Listed] | Unknown, refs: Refs, tip: str, foreign: set[str]
+) -> Rebased | Unknown:
     git, pin = look.first.git, look.first.pin
     own = [oid for oid in reversed(gate_git.own_commits(git, pin, refs)) if oid not in foreign]
-    rows = git.commits(own[:MOST_COMMITS])
-    kept = [one.oid for one in rows if len(one.parents) == 1]
+    kept = [one.oid for one in git.commits(own[:MOST_COMMITS]) if len(one.parents) == 1]
     if not kept or len(own) > MOST_COMMITS:
         return Unknown(code="", what="there is nothing to replay, or too much")
     replayed = git.replay(tip, kept)
@@ -94,4 +96,14 @@ def _rebased(look: Look, refs: Refs, tip: str, foreign: set[str]) -> Rebased | U
         kept_count=len(kept),
         tree=replayed.tree,
         conflicts=cut(replayed.conflicts),
+        after=None if replayed.conflicts else known(lambda: _pushed(look, rows, tip, kept)),
     )
+
+
+def _pushed(
+    look: Look, rows: Mapping[int, Listed] | Unknown, tip: str, kept: Sequence[str]
+) -> Alternative | Unknown:
+    """The facts as if the rebased commits were the live head and pinned."""
+    head = look.first.git.rebased(tip, kept)
+    seen = HeadFacts(pinned="present", forge=head, ref=head, branch=head, listed=head, pin_in_head=True)
+    return _alternative(look, rows, tip, head, seen)

@@ -358,12 +358,27 @@ def test_a_repin_is_judged_by_the_same_rules() -> None:
     assert would_pass(one.model_copy(update={"alternative": bad})) == []
 
 
-def test_a_rebase_says_what_came_of_it() -> None:
-    tried = Rebased(onto=TIP, dropped=(OTHER,), dropped_count=1, kept_count=1, tree=TREE)
+def test_a_rebase_is_judged_by_the_same_rules() -> None:
+    words = f"rebase 1 commits onto {TIP} without 1 that are not its own: tried, clean, tree {TREE}"
+    pushed = Alternative(
+        base=TIP, head=OTHER, base_facts=BaseFacts(branch="main", tip=TIP, pinned_in_tip=True),
+        head_facts=head(forge=OTHER, ref=OTHER, branch=OTHER), range=RangeFacts(own=(OTHER,), own_count=1),
+        stack=StackFacts(open_count=1), merge=merge(base=TIP, head=OTHER),
+    )  # fmt: skip
+    tried = Rebased(onto=TIP, dropped=(OTHER,), dropped_count=1, kept_count=1, tree=TREE, after=pushed)
     one = facts(stack=relation(1, 2, 0), rebased=tried)
-    assert would_pass(one) == [
-        f"rebase 1 commits onto {TIP} without 1 that are not its own: tried, clean, tree {TREE}"
+    assert would_pass(one) == [words]
+    left = Residue(number=3, commits=(OTHER,), replay="differs", paths=("a",))
+    bad = tried.model_copy(update={"after": pushed.model_copy(update={"residues": (left,)})})
+    assert would_pass(one.model_copy(update={"rebased": bad})) == []
+    two = one.model_copy(update={"rebased": bad, "residues": (left,)})
+    assert would_pass(two) == [f"{words}; still: RESIDUE_DIVERGES"]
+    dirty = tried.model_copy(update={"after": None, "conflicts": ("a",)})
+    assert would_pass(one.model_copy(update={"rebased": dirty})) == [
+        f"rebase 1 commits onto {TIP} without 1 that are not its own: tried, conflicts in a; still: STACKED_SHA"
     ]
+    draft = one.model_copy(update={"pull": pull(draft=True), "closing": closing(draft=True)})
+    assert would_pass(draft) == [f"{words}; then gh pr ready https://forge.invalid/o/r/pull/7"]
 
 
 def test_the_verdict_follows_from_the_receipt_alone() -> None:
