@@ -24,7 +24,7 @@ from tic_manifest.model.gate import (
     gate_policy,
 )
 from tic_manifest.model.recipe import Policy, PullRequest, Recipe
-from tic_manifest.stages import gate_deps, gate_git, gate_stack
+from tic_manifest.stages import gate_deps, gate_git, gate_stack, gate_submodules
 from tic_manifest.stages.gate_git import Refs
 from tic_manifest.stages.gate_look import First, Look, World, head_branch
 from tic_manifest.stages.gate_reads import Listings, Pinned, PullRead, blocked, known, read_pull
@@ -185,7 +185,7 @@ def _facts(look: Look, inset: gate_deps.InSet, delivered: bool) -> PullRequestFa
         forge_merge=forge_merge,
         residues=look.around(rows, lambda around: gate_stack.residues(git, world.forge, around, tree)),
         dependencies=known(lambda: gate_deps.dependencies(world.forge, pin, inset)),
-        submodules=look.ask(lambda refs: gate_deps.submodule_facts(git, pin, inset, world.mirror)),
+        submodules=look.ask(lambda refs: gate_submodules.submodule_facts(git, pin, inset, world.mirror)),
         lfs_malformed=look.lfs(),
         local=look.local(),
         audit=look.audit() if delivered else None,
