@@ -12,7 +12,7 @@ from tic_manifest.errors import PersonError, RefusedError
 from tic_manifest.formats.reference import parse_reference
 from tic_manifest.formats.strict_json import MAX_DEPTH, load_json
 
-from fuzzers import documents, seeds
+from fuzzers import documents, seeds, sources
 from fuzzers.archive import run_archive, run_packed
 from fuzzers.command import Command
 
@@ -102,6 +102,9 @@ TARGETS = {
     "documents": Target(
         says="OCI documents, Statements, envelopes, bundles, locks, receipts, policies, recipes",
         run=documents.run_documents, seeds=seeds.documents, longest=1 << 15,
+    ),
+    "listing": Target(
+        says="listings of trees, entry points of wheels", run=sources.run_listing, seeds=sources.listings,
     ),
     "cli": Target(
         says="tic-manifest verify on a delivery with one spoiled document or blob", run=_COMMAND.run,

@@ -62,10 +62,10 @@ def find_installed(
 def check_installed(tree: EffectiveTree, one: Installed) -> Iterator[Finding]:
     """The rows of the wheel are installed rows; further rows come from installers; no link, no set-id bit."""
     by_path = {one.place.path_of(path): _allowed(one, path, sha256) for path, sha256 in one.held.items()}
-    there = {(row.path, row.sha256) for row in one.rows}
+    there, now = {(row.path, row.sha256) for row in one.rows}, {row.path: row.sha256 for row in one.rows}
     for path, hashes in by_path.items():
         if not any((path, sha256) in there for sha256 in hashes):
-            yield _not_the_wheels(tree, one, path, hashes)
+            yield _not_the_wheels(tree, one, path, hashes, now.get(path))
     for path in sorted({path for path, _ in there}):
         odd = _odd(one.at.entry(path))
         if odd is not None:
@@ -112,8 +112,9 @@ def _allowed(one: Installed, path: str, sha256: str | None) -> set[str | None]:
     return {sha256} if script is None else {sha256, *rewritten(one.place, script)}
 
 
-def _not_the_wheels(tree: EffectiveTree, one: Installed, path: str, hashes: set[str | None]) -> Finding:
-    now = next((row.sha256 for row in one.rows if row.path == path), None)
+def _not_the_wheels(
+    tree: EffectiveTree, one: Installed, path: str, hashes: set[str | None], now: str | None
+) -> Finding:
     what = "the installed RECORD does not say what the wheel's RECORD says of this file"
     return finding(
         "WHEEL_HASH", Status.FAIL, path, what=what, expected=min(str(one) for one in hashes), actual=now,

@@ -26,8 +26,8 @@ METADATA = frozenset(
 """What build backends write into a dist-info folder; texts of licences are files of the tree."""
 NATIVE = re.compile(r"\.(so|pyd|dylib|dll|a)(\.[0-9]+)*$")
 NATIVE_SOURCES = (
-    ".c", ".cc", ".cpp", ".cxx", ".cu", ".hip", ".pyx", ".rs", ".f", ".f90", ".m", ".mm", ".s", ".S", ".asm",
-    ".go",
+    b".c", b".cc", b".cpp", b".cxx", b".cu", b".hip", b".pyx", b".rs", b".f", b".f90", b".m", b".mm",
+    b".s", b".S", b".asm", b".go",
 )  # fmt: skip
 FIRST_LINES = (
     b"#!/usr/bin/env python3", b"#!/usr/bin/env python", b"#!/usr/bin/python3", b"#!/usr/bin/python",
@@ -35,6 +35,8 @@ FIRST_LINES = (
 )  # fmt: skip
 """First lines of scripts that setuptools replaces by `#!python`."""
 MAX_LISTED = 20
+MAX_LINKED = 1000
+"""Files of one content that are tried for what a link names."""
 
 
 def check_pull(built: BuiltFrom) -> Iterator[Finding]:
@@ -84,11 +86,13 @@ class _Held:
         self._worst = Status.INCONCLUSIVE if lacks else Status.FAIL
         rows = read_record(given.record.encode(), "")[0] if given is not None else []
         self._precompiled = {(row.path, row.sha256) for row in rows}
-        self._names: dict[bytes, list[bytes]] = defaultdict(list)
+        self._links = built.listing.submodules()
+        self._native_sources = any(path.endswith(NATIVE_SOURCES) for path in self._listed)
+        self._named: set[tuple[bytes, str]] = set()
         self._by_id: dict[str, list[bytes]] = defaultdict(list)
         for path, listed in self._listed.items():
-            self._names[posixpath.basename(path)].append(path)
             if listed.mode not in {GITLINK, SYMLINK}:
+                self._named.add((posixpath.basename(path), listed.oid))
                 self._by_id[listed.oid].append(path)
 
     def files(self) -> Iterator[Finding]:
@@ -125,7 +129,8 @@ class _Held:
     def _is_linked(self, at: bytes, oid: str) -> bool:
         """Whether the link at a path names a file with this content: a link's id is that of its text."""
         folder = posixpath.join(b"/", posixpath.dirname(at))
-        texts = (posixpath.relpath(posixpath.join(b"/", path), folder) for path in self._by_id.get(oid, ()))
+        paths = self._by_id.get(oid, [])[:MAX_LINKED]
+        texts = (posixpath.relpath(posixpath.join(b"/", path), folder) for path in paths)
         return any(blob_id(len(text), [text]) == self._listed[at].oid for text in texts)
 
     def _inner(self, row: str) -> str | None:
@@ -176,16 +181,18 @@ class _Held:
         return row.removeprefix(f"{self._one.place.info}/") in METADATA
 
     def _submodule(self, row: str) -> tuple[str, str] | None:
-        for path, commit in self._built.listing.submodules().items():
-            if any(f"{root}{row}".startswith(f"{path}/") for root in self._roots):
-                return path, commit
+        for root in self._roots:
+            above = posixpath.dirname(f"{root}{row}")
+            while above and self._links:
+                if above in self._links:
+                    return above, self._links[above]
+                above = posixpath.dirname(above)
         return None
 
     def _native(self, row: str, path: str, entry: FileEntry) -> Iterator[Finding]:
         """Compiled here from sources of the head; where a precompiled wheel is named, never."""
-        sources = any(one.decode("utf-8", "replace").endswith(NATIVE_SOURCES) for one in self._listed)
         given = self._built.asked.precompiled
-        if given is None and sources:
+        if given is None and self._native_sources:
             self._kinds["compiled"].append(row)
             return
         what = "native code that the wheel named as precompiled does not hold"
@@ -199,13 +206,13 @@ class _Held:
         """Licences, scripts, headers, data: the wheel's format chose the place, the tree has the file."""
         if self._inner(row) == row:
             return False
-        named = self._names.get(posixpath.basename(row).encode(), [])
+        name = posixpath.basename(row).encode()
         text = self._one.said.scripts.get(row)
         ids = {entry.blob_id}
         if text is not None:
             rest = b"\n" + text.encode().partition(b"\n")[2]
             ids |= {blob_id(len(first + rest), [first + rest]) for first in FIRST_LINES}
-        return any(self._listed[path].oid in ids for path in named)
+        return any((name, one) in self._named for one in ids)
 
     def _wrong(
         self,

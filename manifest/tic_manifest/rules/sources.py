@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 
 from tic_manifest.model.files import EffectiveTree
-from tic_manifest.model.verdict import Check, Finding, Status, check_of, note
+from tic_manifest.model.verdict import Check, Finding, Status, check_of, finding, note
 from tic_manifest.rules.bounded import Bounded
 from tic_manifest.rules.installed import Bytecode, Installed, check_absent, check_installed, find_installed
 from tic_manifest.rules.installers import Place
@@ -16,6 +16,8 @@ from tic_manifest.rules.source_tree import NATIVE, check_against_tree, check_pul
 from tic_manifest.rules.tree import Resolver
 
 CHECK = "files.sources"
+MAX_COPIES = 16
+"""Installations of one distribution that are compared: each costs the time of its whole RECORD."""
 
 
 def check_sources(tree: EffectiveTree, sources: Sources, subject: str) -> list[Finding]:
@@ -24,10 +26,14 @@ def check_sources(tree: EffectiveTree, sources: Sources, subject: str) -> list[F
     Distributions are judged one after the other: the rows of all of them would take much memory.
     """
     found, bytecode, native = Bounded(subject), Bytecode(tree), _Native()
-    at, seen = Resolver(tree), set[str]()
+    at, seen = Resolver(tree), Counter[str]()
     for path in installed_records(tree):
         place = Place.of(path)
-        seen.add(normalized(place.name))
+        name = normalized(place.name)
+        seen[name] += 1
+        if seen[name] > MAX_COPIES:
+            found.add([_too_many(path)])
+            continue
         rows, problem = read_record(tree.records[path], place.site)
         one, said = find_installed(tree, at, path, rows, sources) if not problem else (None, iter(()))
         found.add(said)
@@ -38,9 +44,14 @@ def check_sources(tree: EffectiveTree, sources: Sources, subject: str) -> list[F
             found.add(_against_tree(tree, one, sources))
     for built in sources.built.values():
         found.add(check_pull(built))
-    found.add(check_absent(sources, seen))
+    found.add(check_absent(sources, set(seen)))
     found.add(bytecode.findings(sources))
     return [*found.all(), native.note(subject)]
+
+
+def _too_many(path: str) -> Finding:
+    what = f"a distribution is installed more than {MAX_COPIES} times; this copy was not compared"
+    return finding("WHEEL_HASH", Status.INCONCLUSIVE, path, what=what)
 
 
 def _against_tree(tree: EffectiveTree, one: Installed, sources: Sources) -> Iterator[Finding]:
