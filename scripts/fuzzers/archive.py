@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from tic_manifest.adapters.blobs import read_trees
-from tic_manifest.adapters.layer_tree import MAX_KEPT, MAX_RECORD, LayerTreeReader
+from tic_manifest.adapters.layer_tree import MAX_INDEX, MAX_RECORD, LayerTreeReader
 from tic_manifest.model.files import LayerTree
 from tic_manifest.model.oci import Blob, Descriptor, Encoding
 from tic_manifest.rules.records import check_records
@@ -39,7 +39,7 @@ def judge(layers: list[LayerTree]) -> None:
     for tree in layers:
         for path in (*tree.entries, *tree.hidden, *tree.opaque, *tree.kept):
             _inside(path)
-        if sum(map(len, tree.kept.values())) > MAX_KEPT or any(
+        if sum(map(len, tree.kept.values())) > MAX_INDEX or any(
             len(one) > MAX_RECORD for one in tree.kept.values()
         ):
             raise AssertionError("more is kept than is allowed")

@@ -49,4 +49,6 @@ def listings() -> Iterator[bytes]:
     packed = _HEAD.listing()
     yield packed
     yield unpack(packed, 1 << 20, "seed")
+    yield unpack(Head(files={}).listing(), 1 << 20, "seed")
     yield b"[console_scripts]\nrun = a.b:c.d [extra]\n../x = a:b\n[gui_scripts]\ny: a:b\n"
+    yield b"[console_scripts]\nrun\n more"

@@ -6,7 +6,6 @@ the script templates are those of pip 20 to 26 (pip/_internal/operations/install
 
 from __future__ import annotations
 
-import configparser
 import hashlib
 import posixpath
 import re
@@ -94,18 +93,17 @@ class Place:
 
 
 def entry_points(text: str) -> Mapping[str, tuple[str, str]]:
-    """Script name to module and function, of both groups; what is no entry point is left out."""
-    parser = configparser.ConfigParser(
-        delimiters=("=",), interpolation=None, strict=False, allow_no_value=True
-    )
-    parser.optionxform = str  # type: ignore[assignment,method-assign]
-    try:
-        parser.read_string(text)
-    except configparser.Error:
-        return {}
-    rows = [row for group in _GROUPS if parser.has_section(group) for row in parser.items(group)]
-    found = {name: _ENTRY.match(value or "") for name, value in rows}
-    return {name: (one["module"], one["function"]) for name, one in found.items() if one}
+    """Script name to module and function, of both groups, read as importlib.metadata reads them."""
+    found: dict[str, tuple[str, str]] = {}
+    group = ""
+    for line in map(str.strip, text.splitlines()):
+        name, _, value = line.partition("=")
+        entry = _ENTRY.match(value)
+        if line.startswith("[") and line.endswith("]"):
+            group = line[1:-1].strip()
+        elif group in _GROUPS and entry is not None and not line.startswith("#"):
+            found[name.strip()] = entry["module"], entry["function"]
+    return found
 
 
 def entry_scripts(place: Place, text: str) -> dict[str, set[str]]:

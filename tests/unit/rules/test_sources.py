@@ -176,7 +176,13 @@ def test_scripts_of_entry_points_stay_in_their_folder() -> None:
     place = Place.of(f"{SITE}/alpha-1.dist-info/RECORD")
     text = "[console_scripts]\n../evil = a:b\na/b = a:b\nrun = a.b:c.d [extra]\nodd\n[other]\nx = a:b\n"
     assert set(entry_scripts(place, text)) == {"opt/venv/bin/run"}
-    assert entry_scripts(place, "no section") == {}
+    for odd in (
+        "no section",
+        "[console_scripts]\nrun\n more",
+        "[console_scripts]\n# run = a:b",
+        "[\n]\nx = a:b",
+    ):
+        assert entry_scripts(place, odd) == {}
 
 
 def test_a_script_of_the_wheel_may_have_its_first_line_rewritten_and_nothing_else() -> None:
