@@ -77,6 +77,7 @@ class Layout:
         labels: Mapping[str, str] | None = None,
         architecture: str = "amd64",
         start: Mapping[str, Any] | None = None,
+        variant: str | None = None,
     ) -> dict[str, Any]:
         run = {"Env": list(env), "Labels": dict(labels or {}), **(start or {})}
         data = {
@@ -84,7 +85,7 @@ class Layout:
             "os": "linux",
             "config": run,
             "rootfs": {"type": "layers", "diff_ids": diff_ids},
-        }
+        } | ({"variant": variant} if variant else {})
         return self.blob(compact(data), CONFIG)
 
     def manifest(

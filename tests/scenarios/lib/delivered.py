@@ -82,16 +82,20 @@ class Delivered:
         encoding: str = "gzip",
         files: Sequence[Mapping[str, bytes]] = (),
         start: Mapping[str, Any] | None = None,
+        variant: str | None = None,
     ) -> dict[str, Any]:
         """A platform manifest that bears the lock's label; `start` are further keys of its run settings."""
         labels = {"org.tic-manifest.lock": self.lock.digest}
         return self.layout.image(
-            encoding, architecture=architecture, env=env, edit=edit, labels=labels, files=files, start=start
-        )
+            encoding, architecture=architecture, env=env, edit=edit, labels=labels, files=files, start=start,
+            variant=variant,
+        )  # fmt: skip
 
-    def add(self, architecture: str) -> dict[str, Any]:
+    def add(self, architecture: str, variant: str | None = None, **image: Any) -> dict[str, Any]:
         """Another platform of the image index."""
-        self.images.append(self.make(architecture))
+        self.images.append(self.make(architecture, variant=variant, **image))
+        if variant:
+            self.images[-1]["platform"]["variant"] = variant
         return self.images[-1]
 
     def close(self, edit: Edit = bytes) -> dict[str, Any]:
