@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -58,9 +59,14 @@ class Bench:
     def repository(self, name: str) -> str:
         return f"{self.registry}/{self.folder.name}/{name}"
 
-    def verify(self, reference: str, key: str = "key.pub") -> dict[str, Any]:
+    def verify(
+        self, reference: str, key: str = "key.pub", env: dict[str, str] | None = None
+    ) -> dict[str, Any]:
         argv = ["verify", "--output", "json", "--policy", "policy.yaml", "--key", key, reference]
-        done = subprocess.run([sys.executable, "-m", "tic_manifest", *argv], capture_output=True, check=False)
+        done = subprocess.run(
+            [sys.executable, "-m", "tic_manifest", *argv], capture_output=True, check=False,
+            env=os.environ | (env or {}),
+        )  # fmt: skip
         report: dict[str, Any] = json.loads(done.stdout)
         return report
 
@@ -160,6 +166,113 @@ def test_oras_carries_everything(bench: Bench, there: str) -> None:
     run("oras", "cp", "-r", "--from-plain-http", kind, f"{bench.name}@{bench.index}", f"{target}:latest")
     place = target if there == "registry" else f"oci:{target}"
     assert bench.verify(f"{place}@{bench.index}")["outcome"] == "pass"
+
+
+@pytest.mark.parametrize("tool", ["skopeo", "oras"])
+def test_a_layout_goes_into_a_registry(bench: Bench, tool: str) -> None:
+    """The other direction: a carried layout is pushed, and keeps the verdict there."""
+    need(tool)
+    there = bench.repository(f"pushed/{tool}")
+    if tool == "oras":
+        run(
+            "oras",
+            "cp",
+            "-r",
+            "--from-oci-layout",
+            "--to-plain-http",
+            f"layout@{bench.index}",
+            f"{there}:latest",
+        )
+    else:
+        for tag in ("latest", *bench.tags):
+            run(*COPY, f"oci:layout:{tag}", f"docker://{there}:{tag}")
+    for digest in (bench.index, bench.image):
+        assert bench.verify(f"{there}@{digest}")["outcome"] == "pass"
+
+
+def test_the_commands_of_the_guide_carry_everything(bench: Bench) -> None:
+    """Each block of docs/verify.md that copies, run as it stands: afterwards the verdict is there as well."""
+    need("skopeo", "oras")
+    shutil.copytree("layout", ".tic/layout")
+    blocks = [block for block in guide_blocks() if any(line.startswith(CARRIES) for line in block)]
+    assert len(blocks) == 3
+    for number, block in enumerate(blocks):
+        there = bench.repository(f"guide/{number}")
+        for line in block:
+            run(*spelled_out(bench, line, there))
+        report = bench.verify(f"{there}@{bench.index}")
+        assert report["outcome"] == "pass", (block, report["findings"])
+
+
+CARRIES = ("skopeo copy", "oras cp")
+
+
+def guide_blocks() -> list[list[str]]:
+    """The lines of each code block of the guide, without comments."""
+    text = (Path(__file__).parents[2] / "docs" / "verify.md").read_text()
+    blocks = text.split("```")[1::2]
+    return [
+        [line.partition(" #")[0].strip() for line in block.splitlines() if line.strip()] for block in blocks
+    ]
+
+
+def spelled_out(bench: Bench, line: str, there: str) -> list[str]:
+    """A line of the guide with its places filled in, over plain HTTP as the registry is on loopback."""
+    for word, value in {
+        "HEX_OF_PLATFORM": bench.image[7:], "HEX_OF_INDEX": bench.index[7:], "sha256:INDEX": bench.index,
+        "SRC": bench.name, "DST:TAG": f"{there}:delivered", "DST": there,
+    }.items():  # fmt: skip
+        line = line.replace(word, value)
+    argv = line.split()
+    if argv[0] == "skopeo":
+        return [*COPY, *argv[3:]]
+    if argv[0] == "oras":
+        plain = [f"--{side}-plain-http" for side in ("from", "to") if f"--{side}-oci-layout" not in argv]
+        return [*argv[:2], *plain, *argv[2:]]
+    return [sys.executable, "-m", "tic_manifest", *argv[1:]]
+
+
+def test_the_engine_loads_the_delivered_layout_and_keeps_its_digests(bench: Bench) -> None:
+    """What is attached does not disturb `docker load`; what it saves again is the same image, read as an archive."""
+    need("docker")
+    script = Path(__file__).parents[2] / "scripts" / "engine"
+    run(script, "up")
+    env = dict(re.findall(r"(DOCKER_HOST)=['\"]?([^'\"\s]+)", run(script, "env")))
+    run("tar", "-C", "layout", "-cf", "layout.tar", ".")
+    run("docker", "load", "-q", "-i", "layout.tar", env=env)
+    try:
+        assert (
+            run("docker", "image", "inspect", "--format", "{{.Id}}", bench.index, env=env).strip()
+            == bench.index
+        )
+        run("docker", "save", "-o", "saved.tar", bench.index, env=env)
+    finally:
+        run("docker", "rmi", "-f", bench.index, env=env)
+    for digest in (bench.index, bench.image):
+        report = bench.verify(f"docker-archive:saved.tar@{digest}")
+        assert said(report) == {"DELIVERY_MISSING"}, report["findings"]
+        rows = {row["id"]: row["status"] for row in report["checks"]}
+        assert rows["image.documents"] == rows["image.bytes"] == "pass"
+
+
+def test_an_archive_that_skopeo_wrote_holds_the_manifest_that_the_engine_makes_of_it(bench: Bench) -> None:
+    need("skopeo")
+    run("skopeo", "copy", "-q", "oci:layout:latest", "docker-archive:old.tar:team/image:latest")
+    report = bench.verify(f"docker-archive:old.tar@{bench.image}")
+    assert report["exitCode"] == 1 and "MANIFEST_DIGEST" in said(report)
+    [told] = [one["what"] for one in report["findings"] if one["note"]]
+    config = json.loads(bench.made.layout.path(bench.image).read_bytes())["config"]["digest"]
+    assert "re-encoded copy" in told and config in told
+
+
+def test_a_mirror_of_registries_conf_answers_for_a_registry_that_is_gone(bench: Bench) -> None:
+    host, _, path = bench.name.partition("/")
+    Path("registries.conf").write_text(
+        f'[[registry]]\nlocation = "gone.invalid"\n[[registry.mirror]]\nlocation = "{host}"\n'
+    )
+    env = {"CONTAINERS_REGISTRIES_CONF": str(Path("registries.conf").absolute())}
+    assert bench.verify(f"gone.invalid/{path}@{bench.index}", env=env)["outcome"] == "pass"
+    assert bench.verify(f"gone.invalid/{path}@{bench.index}")["exitCode"] == 3
 
 
 def test_crane_agrees_on_the_platform_manifest(bench: Bench) -> None:

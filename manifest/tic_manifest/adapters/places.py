@@ -18,8 +18,8 @@ T = TypeVar("T")
 class Mirrored:
     """An `ImageSource` over copies, asked in order; a copy that is away or lacks something is passed over.
 
-    Names that can move are asked of the last, the registry itself. What no copy has is absent; where one
-    could not be asked either, that is an error.
+    Names that can move are asked of the last first, the registry itself. What no copy has is absent; where
+    one could not be asked either, that is an error.
     """
 
     def __init__(self, sources: Sequence[ImageSource]) -> None:
@@ -52,8 +52,13 @@ class Mirrored:
         return self._first(lambda source: source.length(digest))
 
     def resolve(self, tag: str) -> Digest | None:
-        """What the registry itself says."""
-        return self._own.resolve(tag)
+        """What the registry itself says; a mirror's word where it is away."""
+        try:
+            return self._own.resolve(tag)
+        except UnavailableError:
+            if len(self._sources) == 1:
+                raise
+            return Mirrored(self._sources[:-1]).resolve(tag)
 
     def index_entries(self) -> tuple[Descriptor, ...]:
         """Those of the last."""

@@ -75,7 +75,10 @@ def test_a_copy_that_is_away_lies_or_lacks_something_is_passed_over(layout: Layo
     assert Mirrored([Empty(), Empty()]).manifest(entry["digest"]) is None
     with pytest.raises(UnavailableError):
         Mirrored([Empty(), Away()]).manifest(entry["digest"])
-    assert Mirrored([Away(), whole]).resolve("latest") == entry["digest"]
+    for sources in ([Away(), whole], [whole, Away()], [whole, Away(), Away()]):
+        assert Mirrored(sources).resolve("latest") == entry["digest"]
+    with pytest.raises(UnavailableError):
+        Mirrored([Away(), Away()]).resolve("latest")
 
 
 @pytest.mark.parametrize("named", ["index", "platform"])
