@@ -23,17 +23,22 @@ import ctypes
 import fcntl
 import gc
 import hashlib
+import importlib
 import io
 import json
+import math
 import os
+import pickletools
 import platform
 import re
 import resource
+import shutil
 import signal
 import stat
 import struct
 import subprocess
 import sys
+import tempfile
 import textwrap
 import threading
 import time
@@ -264,157 +269,6 @@ def _step(root: str, parts: List[str], done: List[str]) -> bool:
     return True
 
 
-# --- bytecode ---
-# Is the byte code that the interpreter took for a module that of its source? Compiled, never executed.
-#
-# Reading foreign byte code can crash an interpreter, so a child of ours does it, within a time limit.
-
-SECONDS = 30.0
-CHECK = r"""
-import json, marshal, sys
-def same(a, b):
-    if type(a) is not type(b):
-        return False
-    if isinstance(a, tuple):
-        return len(a) == len(b) and all(map(same, a, b))
-    if isinstance(a, frozenset):
-        return a == b
-    if hasattr(a, "co_code"):
-        names = "code names varnames freevars cellvars flags argcount".split()
-        equal = all(getattr(a, "co_" + n) == getattr(b, "co_" + n) for n in names)
-        return equal and same(a.co_consts, b.co_consts)
-    return repr(a) == repr(b)
-for line in sys.stdin:
-    number, source, compiled, path = json.loads(line)
-    try:
-        with open(source, "rb") as s, open(compiled, "rb") as c:
-            wanted = compile(s.read(16 << 20), path, "exec", dont_inherit=True, optimize=0)
-            found = marshal.loads(c.read(64 << 20)[16:])
-        print(json.dumps([number, "same" if same(wanted, found) else "differs"]), flush=True)
-    except Exception:
-        pass
-"""
-
-
-def taken(root: str, module: Json) -> Optional[List[str]]:
-    """[source, byte code, path] where the interpreter takes the byte code for the source as it is now."""
-    path, cached = module.get("file"), module.get("cached")
-    if (
-        not isinstance(path, str)
-        or not isinstance(cached, str)
-        or not path.endswith(".py")
-        or ".opt-" in cached
-    ):
-        return None
-    source, compiled = root + path, root + cached
-    with open(compiled, "rb") as stream:
-        head = stream.read(16)
-    if len(head) != 16 or head[:4] != MAGIC_NUMBER:
-        return None
-    flags, moment, size = struct.unpack("<III", head[4:])
-    s = os.stat(source)
-    checked = flags & 3 == 3 or (flags == 0 and (moment, size) != (int(s.st_mtime) & 0xFFFFFFFF, s.st_size))
-    return None if checked else [source, compiled, path]
-
-
-def compare_bytecode(root: str, modules: List[Json], notes: List[str]) -> None:
-    """`code` of each module whose byte code was taken: same, differs. A child that fails is a note."""
-    work: Dict[int, Any] = {n: attempt(taken, root, m) for n, m in enumerate(modules)}
-    lines = [json.dumps([n, *w]) for n, w in work.items() if isinstance(w, list)]
-    if not lines:
-        return
-    argv = [sys.executable, "-I", "-S", "-W", "ignore", "-c", CHECK]
-    try:
-        done = subprocess.run(
-            argv, input="\n".join(lines).encode(), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-            timeout=SECONDS, check=False,
-        )  # fmt: skip
-        if done.returncode:
-            notes.append("byte code: the check ended with %d" % done.returncode)
-        output = done.stdout
-    except subprocess.TimeoutExpired as error:
-        notes.append("byte code: not all of it was compared in %d s" % SECONDS)
-        output = error.stdout or b""
-    except OSError as error:
-        notes.append("byte code: " + failure(error))
-        return
-    for line in output.splitlines():
-        answer = attempt(json.loads, line)
-        if isinstance(answer, list):
-            modules[answer[0]]["code"] = answer[1]
-
-
-# --- import_causes ---
-# Why a module that is on disk was not loaded: often because something that it needs is not installed.
-
-MAX_DEPTH = 4
-MAX_FILES = 200
-
-
-def needed_imports(tree: ast.Module, name: str, is_package: bool) -> Iterator[str]:
-    """Full names of what loading a module always imports: at top level, or in a `try` that raises again."""
-    queue: List[ast.stmt] = list(tree.body)
-    while queue:
-        node = queue.pop(0)
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            base = from_name(node, name, is_package)
-            if base:
-                yield base
-        elif isinstance(node, (ast.With, ast.Try)) and (isinstance(node, ast.With) or raises_again(node)):
-            queue[:0] = node.body
-
-
-def raises_again(node: ast.Try) -> bool:
-    """A `try` with a handler that may raise: what it imports is needed after all."""
-    return any(isinstance(part, ast.Raise) for handler in node.handlers for part in ast.walk(handler))
-
-
-def from_name(node: ast.ImportFrom, importer: str, is_package: bool) -> Optional[str]:
-    """The module of a `from … import`, made absolute; None when it leaves the package."""
-    if not node.level:
-        return node.module
-    parts = importer.split(".")
-    keep = len(parts) - node.level + (1 if is_package else 0)
-    return ".".join(parts[:keep] + ([node.module] if node.module else [])) if keep > 0 else None
-
-
-def parse_source(path: str) -> Optional[ast.Module]:
-    """Syntax tree of a source file; None for what cannot be read or parsed."""
-    try:
-        return ast.parse(read_file(path, 4 << 20))
-    except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
-        return None
-
-
-class Causes:
-    """Follows what a module needs until something is not installed."""
-
-    def __init__(self, root: str, loaded: Set[str], locate: Callable[[str], Optional[str]]) -> None:
-        self.root = root
-        self.loaded = loaded
-        self.locate = locate
-        self.seen: Set[str] = set()
-
-    def absent_below(self, name: str, path: str, depth: int = 0) -> Optional[str]:
-        """First module that loading `name` needs and that is neither loaded nor on disk; None without one."""
-        if not path.endswith(".py") or depth > MAX_DEPTH or path in self.seen or len(self.seen) > MAX_FILES:
-            return None
-        self.seen.add(path)
-        tree = parse_source(self.root + path)
-        if tree is None:
-            return None
-        for needed in needed_imports(tree, name, path.endswith("/__init__.py")):
-            if needed in self.loaded:
-                continue
-            there = self.locate(needed)
-            below = needed if there is None else self.absent_below(needed, there, depth + 1)
-            if below is not None:
-                return below
-        return None
-
-
 # --- elf ---
 # ELF files as hostile data: identity and dependencies from program headers, section hashes where asked.
 
@@ -640,6 +494,633 @@ def code_identity(path: str) -> Json:
     finally:
         os.close(fd)
     return result
+
+
+# --- jit_entry ---
+# Entries of the JIT ledger: what every family says about one specialization, and where it came from.
+
+MAX_ENTRIES = 5000
+MAX_JSON = 4 << 20
+LAYERED = ("overlay", "squashfs", "erofs")
+TOOLS = re.compile(rb"Cuda compilation tools, release [0-9.]+, V[0-9.]+")
+
+
+class CacheDisk(NamedTuple):
+    """Where artifacts lie and when the worker was started.
+
+    `mounts` maps a mount point to its file system, `known` a path to the sha256 that was already taken.
+    """
+
+    root: str
+    since: float
+    mounts: Dict[str, str]
+    known: Dict[str, str]
+    budget: Budget
+
+    def read_json(self, path: str) -> Any:
+        """A JSON file of the root, bounded. ValueError or OSError when it is something else."""
+        try:
+            return json.loads(read_file(self.root + path, MAX_JSON))
+        except RecursionError as error:
+            raise ValueError("nested too deep") from error
+
+    def text(self, path: str) -> str:
+        """A text file of the root; empty when it cannot be read."""
+        try:
+            return read_file(self.root + path, MAX_JSON).decode("utf-8", "replace")
+        except (OSError, ValueError):
+            return ""
+
+    def real(self, path: str) -> Optional[str]:
+        """Where a path leads inside the root, None when there is nothing."""
+        return resolve_in_root(self.root, path) if path.startswith("/") else None
+
+    def digest(self, path: str) -> Optional[str]:
+        """sha256 of a regular file of at most 256 MiB; None when it cannot be read, or no time is left."""
+        if path in self.known:
+            return self.known[path]
+        try:
+            if os.stat(self.root + path).st_size > 256 << 20 or self.budget.spent():
+                return None
+        except OSError:
+            return None
+        found = attempt(digest_path, self.root + path)
+        return found if isinstance(found, str) else None
+
+    def origin(self, path: str) -> str:
+        """this_run: its inode changed since the start; image: in a layered file system; else left_over."""
+        try:
+            info = os.stat(self.root + path)
+        except OSError:
+            return "gone"
+        if info.st_ctime >= self.since - 0.5:
+            return "this_run"
+        point = max((p for p in self.mounts if below(path, p)), key=len, default="")
+        return "image" if self.mounts.get(point) in LAYERED else "left_over"
+
+
+def below(path: str, folder: str) -> bool:
+    """Whether a path is a folder or lies in it."""
+    return path == folder or path.startswith(folder.rstrip("/") + "/")
+
+
+def entry(family: str, kernel: Optional[str], artifact: Optional[str], **more: Any) -> Json:
+    """A row with every key; see `JitEntry` of tic_manifest.model.probe_jit."""
+    row: Json = {
+        "family": family,
+        "kernel": None if kernel is None else clean(kernel, 300),
+        "key": None,
+        "specialization": {},
+        "inputs": {},
+        "artifact": None if artifact is None else clean(artifact),
+        "sha256": None,
+        "code_sha256": None,
+        "compiler": None,
+        "origin": "unknown",
+        "loaded": None,
+        "foreign": [],
+        "stale": [],
+        "error": None,
+    }
+    row.update(more)
+    return row
+
+
+def cubin_identity(path: str) -> Tuple[Optional[str], Optional[str]]:
+    """(sha256 of the code sections, tools that it names) of a cubin; other sections carry source paths."""
+    fd = open_regular(path)
+    try:
+        header = read_header(fd)
+        state, found = hashlib.sha256(), False
+        for name, offset, size in sections(fd, header):
+            if name.startswith(b".text."):
+                found = True
+                state.update(name + b"\0")
+                for data in blocks(fd, offset + size, offset):
+                    state.update(data)
+        tools = TOOLS.search(os.pread(fd, 4 << 20, 0))
+    finally:
+        os.close(fd)
+    return state.hexdigest() if found else None, clean(tools.group(0).decode()) if tools else None
+
+
+def sections(fd: int, header: Any) -> List[Tuple[bytes, int, int]]:
+    """(name, offset, size) of every section that has a name, in the order of their names."""
+    layout = header.order + ("IIQQQQIIQQ" if header.wide else "IIIIIIIIII")
+    size = struct.calcsize(layout)
+    if header.shnum > 65535 or header.shentsize != size or header.shstrndx >= header.shnum:
+        return []
+    rows = list(struct.iter_unpack(layout, exactly(fd, size * header.shnum, header.shoff)))
+    names = exactly(fd, min(rows[header.shstrndx][5], MAX_STRINGS), rows[header.shstrndx][4])
+    found = [(names[r[0] :].split(b"\0", 1)[0], r[4], r[5]) for r in rows if r[0] < len(names)]
+    return sorted(row for row in found if row[0])
+
+
+# --- rederive ---
+# Entries of the ledger made again, in processes of their own with empty caches, and compared.
+
+KEPT = ("PATH", "HOME", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "TRITON_DEFAULT_FP_FUSION", "CC", "CXX")
+"""Variables that a child gets; any other could bring an override or another compiler back."""
+FLAG = re.compile(
+    r"^-(?:[DUIOWgLl]|isystem$|std=|m[\w.=-]+$|fPIC$|fno-|fopenmp|ffp-|fvis|funroll|ftree|pthread$|shared$|c$)"
+)
+RUNS = re.compile(r"@|plugin|^-W[pa],")
+COMPILER_NAME = re.compile(r"^(?:g\+\+|c\+\+|gcc|cc|clang(?:\+\+)?)(?:-\d+)?$")
+OTHER_FLAGS = "other code came out, but the entry does not name its flags, so that proves nothing"
+UNKNOWN = "the entry does not name what it was made of"
+NO_READER = {
+    "numba": "its code lies in memory only; the index is a pickle, which is never built",
+    "tilelang": "the compiler runs on a GPU machine's toolkit, which is not looked for",
+    "deep_gemm": "needs nvcc and CUTLASS headers of the time, which the entry does not name",
+    "cute_dsl": "keeps no source",
+    "vllm": "its entries name what Inductor built, which is compared by itself",
+    "flashinfer": "needs nvcc and a driver library to link with",
+}
+
+
+def rederive(report: Json, root: str, python: str, seconds: float = 300.0) -> None:
+    """Give every entry `rederived`: {"verdict": same, differs or not_run, "by", "reason", …}."""
+    rows = report["jit"].get("ledger", [])
+    budget = Budget(seconds)
+    for row in rows:
+        row["rederived"] = not_run(NO_READER.get(row["family"], UNKNOWN))
+    if root:
+        for row in rows:
+            row["rederived"] = not_run("the process has another root: run the agent inside it")
+        return
+    kernels = [r for r in rows if r["family"] == "inductor" and r["loaded"] and r["kernel"] and "paths" in r]
+    in_child("triton", [r for r in rows if _triton_ready(r)], report, python, budget)
+    in_child("inductor", kernels, report, python, budget)
+    for row in rows:
+        if row["family"] == "cpp_extension":
+            found = attempt(extension_again, row, budget)
+            row["rederived"] = found if "verdict" in found else not_run(found["error"])
+
+
+def not_run(reason: str) -> Json:
+    """The verdict of what was not made again."""
+    reason = clean(reason, 500)
+    return {"verdict": "not_run", "reason": reason, "by": None, "sha256": None, "code_sha256": None}
+
+
+def _triton_ready(row: Json) -> bool:
+    return row["family"] == "triton" and {"ttir", "json"} <= set(row.get("paths", ())) and bool(row["sha256"])
+
+
+def in_child(family: str, rows: List[Json], report: Json, python: str, budget: Budget) -> None:
+    """Run the jobs of a family in one child and compare what it says."""
+    if not rows:
+        return
+    jobs = [dict(row["paths"], job=n) for n, row in enumerate(rows)]
+    site = site_of(report, "triton" if family == "triton" else "torch")
+    answers, error = run_child(family, jobs, site, python, budget)
+    for number, row in enumerate(rows):
+        found = answers.get(number)
+        if found is None:
+            row["rederived"] = not_run(error or "the child ended before it")
+        elif "not_run" in found or "error" in found:
+            row["rederived"] = not_run(found.get("not_run") or found["error"])
+        else:
+            row["rederived"] = compared(row, found, "%s %s" % (family, python))
+            if family == "inductor" and row["rederived"]["verdict"] == "differs":
+                row["rederived"] = not_run(OTHER_FLAGS)
+
+
+def compared(row: Json, found: Json, by: str) -> Json:
+    """Bytes against bytes where both are known (Triton), else code section against code section."""
+    code = bool(found["code_sha256"]) and found["code_sha256"] == row["code_sha256"]
+    whole = found["sha256"] is not None and row["sha256"] is not None
+    same = found["sha256"] == row["sha256"] if whole else code
+    reason = "equal code, other bytes elsewhere in the file" if code and not same else None
+    made = {"verdict": "same" if same else "differs", "reason": reason, "by": clean(by, 300)}
+    return dict(made, sha256=found["sha256"], code_sha256=found["code_sha256"])
+
+
+def site_of(report: Json, package: str) -> str:
+    """The folder from which processes imported a package; empty when none did."""
+    for view in report["inside"]:
+        for module in view.get("modules", ()):
+            if module.get("name") == package and module.get("file"):
+                return os.path.dirname(os.path.dirname(str(module["file"])))
+    return ""
+
+
+def run_child(
+    family: str, jobs: List[Json], site: str, python: str, budget: Budget
+) -> Tuple[Dict[int, Json], Optional[str]]:
+    """({job: answer}, what went wrong) of the child."""
+    folder = tempfile.mkdtemp(prefix="tic-rederive-")
+    caches = {"TRITON_CACHE_DIR": folder, "TORCHINDUCTOR_CACHE_DIR": folder, "TMPDIR": folder}
+    environ = {k: os.environ[k] for k in KEPT if k in os.environ}
+    argv = [python, "-I", os.path.realpath(__file__), "rederive-child", family, "--site", site]
+    try:
+        done = subprocess.run(
+            argv,
+            input=json.dumps(jobs).encode(),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=dict(environ, **caches),
+            timeout=max(1.0, budget.left()),
+            check=False,
+        )
+        said, output = done.stderr.decode("utf-8", "replace"), done.stdout
+        error = "the child ended with %d: %s" % (done.returncode, said[-300:]) if done.returncode else None
+    except subprocess.TimeoutExpired as late:
+        output, error = late.stdout or b"", "the time for making entries again was over"
+    except OSError as failed:
+        output, error = b"", "%s: %s" % (python, failed)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    return answers_of(output), error
+
+
+def answers_of(output: bytes) -> Dict[int, Json]:
+    """Answers by job; lines that are none are left out."""
+    found: Dict[int, Json] = {}
+    for line in output.decode("utf-8", "replace").splitlines():
+        try:
+            row = json.loads(line)
+        except ValueError:
+            continue
+        if isinstance(row, dict) and isinstance(row.get("job"), int):
+            found[row["job"]] = row
+    return found
+
+
+def ninja_values(text: str) -> Dict[str, str]:
+    """`name = value` lines of a build.ninja, at top level."""
+    return dict(re.findall(r"^(\w+) = (.*)$", text, re.MULTILINE))
+
+
+class Compiling:
+    """A compiler with its flags, at work in a folder of its own."""
+
+    def __init__(self, compiler: str, values: Dict[str, str], budget: Budget) -> None:
+        self.compiler = compiler
+        self.flags = values.get("cflags", "").split() + values.get("post_cflags", "").split()
+        self.links = values.get("ldflags", "").split()
+        self.budget = budget
+        self.folder = ""
+
+    def odd(self) -> List[str]:
+        """Flags that say more than how to compile: a plug-in, a specs file, a wrapper."""
+        words = self.flags + self.links
+        return [w for w in words if RUNS.search(w) or (w.startswith("-") and not FLAG.match(w))]
+
+    def library(self, sources: List[str]) -> str:
+        """Compile and link; the path of the library. ValueError when it cannot be made."""
+        objects = []
+        for number, source in enumerate(sources):
+            if not source.endswith((".cpp", ".cc", ".c", ".cxx")):
+                raise ValueError("%s is not C++" % source)
+            objects.append("%s/%d.o" % (self.folder, number))
+            self.run([*self.flags, "-c", source, "-o", objects[-1]])
+        self.run([*objects, *self.links, "-o", self.folder + "/again.so"])
+        return self.folder + "/again.so"
+
+    def run(self, argv: List[str]) -> None:
+        """One run of the compiler. ValueError with its last words."""
+        limit = max(1.0, self.budget.left())
+        done = subprocess.run(
+            [self.compiler, *argv],
+            cwd=self.folder,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=limit,
+            check=False,
+        )
+        if done.returncode:
+            raise ValueError(clean(done.stderr.decode("utf-8", "replace")[-300:], 300))
+
+
+def extension_again(row: Json, budget: Budget) -> Json:
+    """Compile and link the sources again with the compiler and flags of the build.ninja beside the artifact.
+
+    Nothing of that file is executed but a known compiler, with flags that only say how to compile.
+    """
+    text = CacheDisk("", 0.0, {}, {}, budget).text(os.path.dirname(row["artifact"]) + "/build.ninja")
+    values = ninja_values(text)
+    name = os.path.basename(values.get("cxx", "c++"))
+    compiler = shutil.which(name) if COMPILER_NAME.match(name) else None
+    made = Compiling(compiler or "", values, budget)
+    if compiler is None or made.odd():
+        return not_run("compiler or flags that are not repeated: %s" % " ".join([name, *made.odd()]))
+    made.folder = tempfile.mkdtemp(prefix="tic-rederive-")
+    try:
+        code = code_identity(made.library(row.get("sources", [])))["text_sha256"]
+        return compared(row, {"sha256": None, "code_sha256": code}, compiler)
+    finally:
+        shutil.rmtree(made.folder, ignore_errors=True)
+
+
+# --- jit_values ---
+# Values of JIT objects as plain data: dictionaries are read, no attribute is looked up, nothing runs.
+
+MAX_OBJECTS = 20_000
+
+
+def state_of(thing: Any) -> Dict[str, Any]:
+    """The object's own dictionary, empty without one. A look-up on Triton's objects can start a device."""
+    try:
+        found = object.__getattribute__(thing, "__dict__")
+    except Exception:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def literal(value: Any, depth: int = 4) -> Any:
+    """Numbers, text and containers of them, bounded; of anything else only its type and its own name."""
+    kind = type(value)
+    if value is None or kind in (bool, int):
+        return value if kind is not int or abs(value) < 1 << 63 else clean(value, 100)
+    if kind is float:
+        return value if math.isfinite(value) else clean(value)
+    if kind is str:
+        return clean(value, 300)
+    if depth and issubclass(kind, (tuple, list, set, frozenset)):
+        return [literal(one, depth - 1) for one in list(value)[:64]]
+    if depth and issubclass(kind, dict):
+        return {key_of(k): literal(v, depth - 1) for k, v in list(value.items())[:64]}
+    own = state_of(value)
+    name = own.get("name") or own.get("__name__")
+    return clean("%s %s" % (kind.__name__, name if isinstance(name, str) else ""), 200).strip()
+
+
+def key_of(value: Any) -> str:
+    """A key as text: Triton names an argument by its place, as `(2,)`."""
+    if type(value) is tuple and len(value) == 1:
+        value = value[0]
+    return clean(value, 200) if type(value) in (str, int) else clean(literal(value), 200)
+
+
+def fields_of(value: Any) -> Dict[str, Any]:
+    """Fields of a named tuple or of a plain object, as they are stored."""
+    names = type(value).__dict__.get("_fields")
+    if isinstance(value, tuple) and isinstance(names, tuple):
+        return dict(zip([str(n) for n in names], tuple.__iter__(value)))
+    return state_of(value)
+
+
+def function_place(function: Any) -> Tuple[str, int]:
+    """(file, first line) of a Python function; ("", 0) of anything else."""
+    if type(function) is not types.FunctionType:
+        return "", 0
+    return clean(function.__code__.co_filename), function.__code__.co_firstlineno
+
+
+def path_text(value: Any) -> str:
+    """A path object or string as text; empty for anything else."""
+    try:
+        return clean(os.fspath(value))
+    except TypeError:
+        return ""
+
+
+def digest_of(value: Any) -> Any:
+    """sha256 of bytes; None of anything else."""
+    return hashlib.sha256(value).hexdigest() if type(value) is bytes else None
+
+
+def instances(kind: Any) -> List[Any]:
+    """Live objects of exactly this type, bounded."""
+    if not isinstance(kind, type):
+        return []
+    found = []
+    for thing in gc.get_objects():
+        if type(thing) is kind:
+            found.append(thing)
+            if len(found) >= MAX_OBJECTS:
+                break
+    return found
+
+
+# --- rederive_child ---
+# The one part that imports a compiler: a process of its own with an empty cache, started by `rederive`.
+#
+# Standard input: a JSON list of jobs; standard output: one JSON line per job, `{"job": n, …}`.
+
+TUPLES = (list, tuple)
+
+
+def child_main(family: str, site: str) -> int:
+    """Do every job of one family. The compilers' own output goes to standard error."""
+    jobs: List[Json] = json.load(sys.stdin)
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+    if site:
+        sys.path.insert(0, site)
+    worker = {"triton": triton_again, "inductor": inductor_again}[family]
+    for job in jobs:
+        found = attempt(worker, job)
+        answers.write(json.dumps(dict(found, job=job["job"])) + "\n")
+        answers.flush()
+    return 0
+
+
+def triton_again(job: Json) -> Json:
+    """Compile the cached .ttir again for the recorded target with every recorded option."""
+    triton = importlib.import_module("triton")
+    compiler = importlib.import_module("triton.backends.compiler")
+    with open(job["json"], encoding="utf-8") as stream:
+        metadata: Dict[str, Any] = json.load(stream)
+    wanted = metadata.get("triton_version")
+    if triton.__version__ != wanted:
+        return {"not_run": clean("triton %s is here, the entry needs %s" % (triton.__version__, wanted))}
+    given = metadata["target"]
+    target = compiler.GPUTarget(given["backend"], given["arch"], given["warp_size"])
+    backend = triton.compiler.make_backend(target)
+    known = backend.parse_options({}).__dict__
+    options = {name: frozen(metadata[name]) for name in known if name in metadata}
+    options.pop("ir_override", None)
+    options["extern_libs"] = dict(own_libraries(triton, metadata.get("extern_libs")))
+    folder = tempfile.mkdtemp(dir=os.environ["TRITON_CACHE_DIR"])
+    source = os.path.join(folder, os.path.basename(job["ttir"]))
+    with open(job["ttir"], "rb") as stream, open(source, "wb") as copy:
+        copy.write(stream.read())
+    made = triton.compile(source, target=target, options=options)
+    image = made.asm[backend.binary_ext]
+    again = os.path.join(folder, "again." + backend.binary_ext)
+    with open(again, "wb") as out:
+        out.write(image)
+    code = attempt(cubin_identity, again)
+    return {"sha256": digest_of(image), "code_sha256": code[0] if isinstance(code, tuple) else None}
+
+
+def own_libraries(triton: Any, recorded: Any) -> List[Any]:
+    """Device libraries by this Triton's own copy where the recorded one is of that name: paths move."""
+    folder = os.path.join(os.path.dirname(triton.__file__), "backends", "nvidia", "lib")
+    rows = []
+    for name, path in recorded or ():
+        mine = os.path.join(folder, os.path.basename(str(path)))
+        rows.append((name, mine if os.path.isfile(mine) else path))
+    return rows
+
+
+def frozen(value: Any) -> Any:
+    """Lists of JSON as the tuples that options hold."""
+    return tuple(frozen(one) for one in value) if isinstance(value, TUPLES) else value
+
+
+def inductor_again(job: Json) -> Json:
+    """Build a cached .cpp of Inductor again with the flags that this torch gives its kernels."""
+    builder = importlib.import_module("torch._inductor.cpp_builder")
+    isa = importlib.import_module("torch._inductor.cpu_vec_isa")
+    folder = tempfile.mkdtemp(dir=os.environ["TORCHINDUCTOR_CACHE_DIR"])
+    options = builder.CppTorchOptions(vec_isa=isa.pick_vec_isa(), compile_only=False)
+    made = builder.CppBuilder(name="again", sources=job["cpp"], output_dir=folder, BuildOption=options)
+    made.build()
+    return {"sha256": None, "code_sha256": code_identity(made.get_target_file_path())["text_sha256"]}
+
+
+# --- bytecode ---
+# Is the byte code that the interpreter took for a module that of its source? Compiled, never executed.
+#
+# Reading foreign byte code can crash an interpreter, so a child of ours does it, within a time limit.
+
+SECONDS = 30.0
+CHECK = r"""
+import json, marshal, sys
+def same(a, b):
+    if type(a) is not type(b):
+        return False
+    if isinstance(a, tuple):
+        return len(a) == len(b) and all(map(same, a, b))
+    if isinstance(a, frozenset):
+        return a == b
+    if hasattr(a, "co_code"):
+        names = "code names varnames freevars cellvars flags argcount".split()
+        equal = all(getattr(a, "co_" + n) == getattr(b, "co_" + n) for n in names)
+        return equal and same(a.co_consts, b.co_consts)
+    return repr(a) == repr(b)
+for line in sys.stdin:
+    number, source, compiled, path = json.loads(line)
+    try:
+        with open(source, "rb") as s, open(compiled, "rb") as c:
+            wanted = compile(s.read(16 << 20), path, "exec", dont_inherit=True, optimize=0)
+            found = marshal.loads(c.read(64 << 20)[16:])
+        print(json.dumps([number, "same" if same(wanted, found) else "differs"]), flush=True)
+    except Exception:
+        pass
+"""
+
+
+def taken(root: str, module: Json) -> Optional[List[str]]:
+    """[source, byte code, path] where the interpreter takes the byte code for the source as it is now."""
+    path, cached = module.get("file"), module.get("cached")
+    if (
+        not isinstance(path, str)
+        or not isinstance(cached, str)
+        or not path.endswith(".py")
+        or ".opt-" in cached
+    ):
+        return None
+    source, compiled = root + path, root + cached
+    with open(compiled, "rb") as stream:
+        head = stream.read(16)
+    if len(head) != 16 or head[:4] != MAGIC_NUMBER:
+        return None
+    flags, moment, size = struct.unpack("<III", head[4:])
+    s = os.stat(source)
+    checked = flags & 3 == 3 or (flags == 0 and (moment, size) != (int(s.st_mtime) & 0xFFFFFFFF, s.st_size))
+    return None if checked else [source, compiled, path]
+
+
+def compare_bytecode(root: str, modules: List[Json], notes: List[str]) -> None:
+    """`code` of each module whose byte code was taken: same, differs. A child that fails is a note."""
+    work: Dict[int, Any] = {n: attempt(taken, root, m) for n, m in enumerate(modules)}
+    lines = [json.dumps([n, *w]) for n, w in work.items() if isinstance(w, list)]
+    if not lines:
+        return
+    argv = [sys.executable, "-I", "-S", "-W", "ignore", "-c", CHECK]
+    try:
+        done = subprocess.run(
+            argv, input="\n".join(lines).encode(), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+            timeout=SECONDS, check=False,
+        )  # fmt: skip
+        if done.returncode:
+            notes.append("byte code: the check ended with %d" % done.returncode)
+        output = done.stdout
+    except subprocess.TimeoutExpired as error:
+        notes.append("byte code: not all of it was compared in %d s" % SECONDS)
+        output = error.stdout or b""
+    except OSError as error:
+        notes.append("byte code: " + failure(error))
+        return
+    for line in output.splitlines():
+        answer = attempt(json.loads, line)
+        if isinstance(answer, list):
+            modules[answer[0]]["code"] = answer[1]
+
+
+# --- import_causes ---
+# Why a module that is on disk was not loaded: often because something that it needs is not installed.
+
+MAX_DEPTH = 4
+MAX_FILES = 200
+
+
+def needed_imports(tree: ast.Module, name: str, is_package: bool) -> Iterator[str]:
+    """Full names of what loading a module always imports: at top level, or in a `try` that raises again."""
+    queue: List[ast.stmt] = list(tree.body)
+    while queue:
+        node = queue.pop(0)
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = from_name(node, name, is_package)
+            if base:
+                yield base
+        elif isinstance(node, (ast.With, ast.Try)) and (isinstance(node, ast.With) or raises_again(node)):
+            queue[:0] = node.body
+
+
+def raises_again(node: ast.Try) -> bool:
+    """A `try` with a handler that may raise: what it imports is needed after all."""
+    return any(isinstance(part, ast.Raise) for handler in node.handlers for part in ast.walk(handler))
+
+
+def from_name(node: ast.ImportFrom, importer: str, is_package: bool) -> Optional[str]:
+    """The module of a `from … import`, made absolute; None when it leaves the package."""
+    if not node.level:
+        return node.module
+    parts = importer.split(".")
+    keep = len(parts) - node.level + (1 if is_package else 0)
+    return ".".join(parts[:keep] + ([node.module] if node.module else [])) if keep > 0 else None
+
+
+def parse_source(path: str) -> Optional[ast.Module]:
+    """Syntax tree of a source file; None for what cannot be read or parsed."""
+    try:
+        return ast.parse(read_file(path, 4 << 20))
+    except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+
+
+class Causes:
+    """Follows what a module needs until something is not installed."""
+
+    def __init__(self, root: str, loaded: Set[str], locate: Callable[[str], Optional[str]]) -> None:
+        self.root = root
+        self.loaded = loaded
+        self.locate = locate
+        self.seen: Set[str] = set()
+
+    def absent_below(self, name: str, path: str, depth: int = 0) -> Optional[str]:
+        """First module that loading `name` needs and that is neither loaded nor on disk; None without one."""
+        if not path.endswith(".py") or depth > MAX_DEPTH or path in self.seen or len(self.seen) > MAX_FILES:
+            return None
+        self.seen.add(path)
+        tree = parse_source(self.root + path)
+        if tree is None:
+            return None
+        for needed in needed_imports(tree, name, path.endswith("/__init__.py")):
+            if needed in self.loaded:
+                continue
+            there = self.locate(needed)
+            below = needed if there is None else self.absent_below(needed, there, depth + 1)
+            if below is not None:
+                return below
+        return None
 
 
 # --- ldso ---
@@ -1037,6 +1518,7 @@ ARTIFACTS = (
     ".o",
     ".cubin",
     ".ptx",
+    ".source",
     ".ttir",
     ".ttgir",
     ".llir",
@@ -1046,6 +1528,7 @@ ARTIFACTS = (
     ".json",
     ".nbi",
     ".nbc",
+    ".ninja",
 )
 COMPILER = re.compile(
     r"^(?:[\w.]+-linux-gnu-)?(?:g\+\+|gcc|c\+\+|cc|clang(?:\+\+)?|cc1(?:plus)?|nvcc|cicc|ptxas|"
@@ -1146,7 +1629,7 @@ def scan_caches(
                         mapped=path in mapped,
                     )
                 )
-        place["cut_short"] = budget.spent() or place["files"] >= most
+        place["cut_short"] = budget.spent() or place["files"] >= most or len(rows) >= MAX_ARTIFACTS
     return list(places_seen.values()), rows
 
 
@@ -1196,6 +1679,710 @@ def compile_commands(seen: List[Json]) -> Dict[str, Json]:
             if is_compiler(image.get("exe")) and isinstance(argv, list) and "-o" in argv[:-1]:
                 output = argv[argv.index("-o") + 1]
                 found.setdefault(output, {"pid": process["pid"], "exe": image["exe"]})
+    return found
+
+
+# --- jit_cpp ---
+# C++ compiled while a worker runs: Inductor's kernels, cpp_extension, FlashInfer, from their folders.
+
+NINJA_EDGE = re.compile(r"^build (\S+\.o): \w+ (.+)$", re.MULTILINE)
+VERSIONED = re.compile(r"^(.*?)(?:_v(\d+))?\.so$")
+AOT = re.compile(r"/(?:data/aot|flashinfer_jit_cache(?:/jit_cache)?)/([^/]+)/\1\.so$")
+
+
+def inductor_entries(disk: CacheDisk, artifacts: List[Json], mapped: Set[str]) -> List[Json]:
+    """One row per library of Inductor; one that no generated module names is a probe of the compiler."""
+    rows: List[Json] = []
+    for found in artifacts:
+        path = found["path"]
+        if found["family"] in ("inductor", "vllm") and path.endswith(".so") and len(rows) < MAX_ENTRIES:
+            if "/triton/" in path and "cuda_utils" in path:
+                continue
+            names = found.get("kernels") or []
+            row = library(disk, found["family"], ", ".join(names) or None, path, mapped)
+            row["key"] = os.path.basename(path).split(".")[0]
+            source = path[: -len(".so")] + ".cpp"
+            digest = disk.digest(source)
+            if digest:
+                row["inputs"]["cpp"] = digest
+                row["paths"] = {"cpp": source}
+            rows.append(row)
+    return rows
+
+
+def library(disk: CacheDisk, family: str, kernel: Optional[str], path: str, mapped: Set[str]) -> Json:
+    """The row of a shared object: hashes, compiler that it names, whether it is mapped."""
+    row = entry(
+        family, kernel, path, loaded=path in mapped, origin=disk.origin(path), sha256=disk.digest(path)
+    )
+    code = attempt(code_identity, disk.root + path)
+    if "error" in code:
+        row["error"] = clean("artifact: %s" % code["error"], 300)
+    else:
+        row.update(code_sha256=code["text_sha256"], compiler="; ".join(code["comment"]) or None)
+    return row
+
+
+def ninja_entries(disk: CacheDisk, artifacts: List[Json], mapped: Set[str]) -> List[Json]:
+    """Modules that ninja built, of cpp_extension and FlashInfer: every library beside a build.ninja."""
+    rows: List[Json] = []
+    for found in artifacts:
+        folder, name = os.path.split(found["path"])
+        if name != "build.ninja" or len(rows) >= MAX_ENTRIES:
+            continue
+        sources = ninja_sources(disk.text(found["path"]))
+        family = "flashinfer" if found["family"] == "flashinfer" else "cpp_extension"
+        libraries = [a["path"] for a in artifacts if os.path.dirname(a["path"]) == folder]
+        for path in sorted(p for p in libraries if p.endswith(".so")):
+            rows.append(_ninja_module(disk, family, path, sources, mapped))
+        _versions([row for row in rows if os.path.dirname(str(row["artifact"])) == folder])
+    return rows
+
+
+def ninja_sources(text: str) -> List[str]:
+    """Source files of the object edges, escapes undone."""
+    found: Dict[str, None] = {}
+    for _, sources in NINJA_EDGE.findall(text):
+        for word in re.split(r"(?<!\$) ", sources.split(" | ")[0]):
+            path = re.sub(r"\$([ :$])", r"\1", word).strip()
+            if path.startswith("/"):
+                found.setdefault(path)
+    return list(found)[:500]
+
+
+def _ninja_module(disk: CacheDisk, family: str, path: str, sources: List[str], mapped: Set[str]) -> Json:
+    match = VERSIONED.match(os.path.basename(path))
+    name = match.group(1) if match else os.path.basename(path)
+    row = library(disk, family, name, path, mapped)
+    row["specialization"] = {"version": int(match.group(2) or 0) if match else 0}
+    add_sources(disk, row, sources)
+    return row
+
+
+def add_sources(disk: CacheDisk, row: Json, sources: List[str]) -> None:
+    """Hash the sources; a source that was written after the artifact was made leaves the artifact stale."""
+    row["sources"] = [clean(path) for path in sources]
+    for path in sources:
+        real = disk.real(path)
+        digest = disk.digest(real) if real else None
+        if digest is None:
+            row["stale"].append(clean("its source %s cannot be read" % path))
+            continue
+        row["inputs"][clean(path)] = digest
+        reason = changed_since(disk, str(real), str(row["artifact"]))
+        if reason and row["origin"] != "image":
+            row["stale"].append(clean("%s %s" % (path, reason)))
+
+
+def changed_since(disk: CacheDisk, source: str, artifact: str) -> str:
+    """How the times say that a source changed after an artifact was made; empty when they do not."""
+    try:
+        before, after = os.stat(disk.root + artifact), os.stat(disk.root + source)
+    except OSError:
+        return ""
+    if after.st_mtime > before.st_mtime:
+        return "is newer than the artifact"
+    if after.st_ctime > before.st_ctime:
+        return "was written after the artifact, with an older time"
+    return ""
+
+
+def _versions(rows: List[Json]) -> None:
+    """Two versions of one module that are both mapped: the older one's source is no longer there."""
+    live = [row for row in rows if row["loaded"]]
+    newest = max((row["specialization"]["version"] for row in live), default=0)
+    for row in live:
+        if row["specialization"]["version"] < newest:
+            row["stale"].append("version %d of the module is mapped beside it" % newest)
+
+
+def aot_entries(disk: CacheDisk, mapped: Set[str], live: List[Json]) -> List[Json]:
+    """Mapped FlashInfer modules that were compiled ahead of time; sources as its registry names them."""
+    sources = {row["name"]: row["sources"] for row in live}
+    rows: List[Json] = []
+    for path in sorted(mapped):
+        match = AOT.search(path)
+        if match and len(rows) < MAX_ENTRIES:
+            row = library(disk, "flashinfer", match.group(1), path, mapped)
+            row["specialization"] = {"compiled": "ahead of time"}
+            named = sources.get(match.group(1), [])
+            add_sources(disk, row, named)
+            row["stale"] = []  # installers give files the times of the archive: RECORD decides, not times
+            rows.append(row)
+    return rows
+
+
+def compile_lines(seen: List[Json]) -> List[Tuple[str, List[str]]]:
+    """(output, argv) of every compiler run that was seen."""
+    found = []
+    for process in seen:
+        for image in process["images"]:
+            argv = image.get("argv")
+            if isinstance(argv, list) and "-o" in argv[:-1]:
+                found.append((str(argv[argv.index("-o") + 1]), [str(one) for one in argv]))
+    return found
+
+
+# --- jit_others ---
+# Families with plain folders: numba's index files, DeepGEMM, TileLang, vLLM's factors.
+
+DEEP_GEMM = re.compile(r"/kernel\.([^/]+)\.([0-9a-f]+)/kernel\.cubin$")
+TILELANG = re.compile(r"/kernels/([0-9a-f]{16,})/executable\.so$")
+FACTORS = "cache_key_factors.json"
+
+
+def numba_entries(disk: CacheDisk, live: List[Json]) -> List[Json]:
+    """Compiled signatures that processes hold: found in an index, or compiled now."""
+    rows: List[Json] = []
+    for one in live[:MAX_ENTRIES]:
+        index = disk.real(one["index"]) if one["index"] else None
+        row = entry("numba", one["function"], index, loaded=True, key=one["index"] or None)
+        row["specialization"] = {"signature": one["signature"], "from_disk": one["from_disk"]}
+        row["origin"] = "this_run"
+        if index is not None:
+            row.update(sha256=disk.digest(index), **numba_index(disk, index))
+            row["origin"] = disk.origin(index) if one["from_disk"] else "this_run"
+        _numba_source(disk, row, one, index)
+        rows.append(row)
+    return rows
+
+
+def _numba_source(disk: CacheDisk, row: Json, one: Json, index: Optional[str]) -> None:
+    real = disk.real(one["file"])
+    digest = disk.digest(real) if real else None
+    if digest is None or real is None:
+        return
+    row["inputs"][one["file"]] = digest
+    row["sources"] = [one["file"]]
+    if index is not None and one["from_disk"] and changed_since(disk, real, index):
+        row["stale"].append(clean("%s %s" % (one["file"], changed_since(disk, real, index))))
+
+
+def numba_index(disk: CacheDisk, path: str) -> Json:
+    """Version in an index file. It is a pickle: its opcodes are read, nothing is built of them."""
+    found: Json = {"compiler": None}
+    try:
+        data = read_file(disk.root + path, 1 << 20)
+        for count, (code, value, _) in enumerate(pickletools.genops(data)):
+            if code.name in ("SHORT_BINUNICODE", "BINUNICODE") and found["compiler"] is None:
+                found["compiler"] = clean("numba %s" % value, 100)
+            if code.name == "STOP" or count > 1000:
+                break
+    except Exception as error:
+        found["error"] = clean("index: %s" % error, 300)
+    return found
+
+
+def deep_gemm_entries(disk: CacheDisk, paths: List[str]) -> List[Json]:
+    """Folders `kernel.NAME.HASH` with a source and a cubin."""
+    rows: List[Json] = []
+    for path in paths:
+        match = DEEP_GEMM.search(path)
+        if match and len(rows) < MAX_ENTRIES:
+            row = entry("deep_gemm", match.group(1), path, key=match.group(2), origin=disk.origin(path))
+            row["sha256"] = disk.digest(path)
+            found = attempt(cubin_identity, disk.root + path)
+            if isinstance(found, tuple):
+                row.update(code_sha256=found[0], compiler=found[1])
+            else:
+                row["error"] = clean("artifact: %s" % found["error"], 300)
+            source = os.path.dirname(path) + "/kernel.cu"
+            add_sources(disk, row, [source])
+            rows.append(row)
+    return rows
+
+
+def tilelang_entries(
+    disk: CacheDisk, paths: List[str], live: Optional[List[Json]], mapped: Set[str]
+) -> List[Json]:
+    """Folders `kernels/SHA` with sources, parameters and a library."""
+    held = {row["key"] for row in live or []}
+    rows: List[Json] = []
+    for path in paths:
+        match = TILELANG.search(path)
+        if match and len(rows) < MAX_ENTRIES:
+            folder = os.path.dirname(path)
+            row = entry("tilelang", None, path, key=match.group(1), origin=disk.origin(path))
+            row["sha256"] = disk.digest(path)
+            row["loaded"] = match.group(1) in held or path in mapped if live is not None else None
+            for name in ("device_kernel.cu", "host_kernel.cu", "params.json"):
+                digest = disk.digest(folder + "/" + name)
+                if digest:
+                    row["inputs"][name] = digest
+            rows.append(row)
+    return rows
+
+
+def vllm_entries(disk: CacheDisk, paths: List[str]) -> List[Json]:
+    """What vLLM's compile cache was keyed by, one row per folder."""
+    rows: List[Json] = []
+    for path in paths:
+        if os.path.basename(path) == FACTORS and len(rows) < MAX_ENTRIES:
+            row = entry("vllm", None, path, key=path.split("/")[-3][:64], origin=disk.origin(path))
+            row["sha256"] = disk.digest(path)
+            try:
+                factors = disk.read_json(path)
+                row["specialization"] = {clean(k, 100): _short(v) for k, v in list(factors.items())[:50]}
+            except (OSError, ValueError, AttributeError) as error:
+                row["error"] = clean("factors: %s" % error, 300)
+            rows.append(row)
+    return rows
+
+
+def _short(value: Any) -> Any:
+    if isinstance(value, (dict, list)):
+        return "%d entries" % len(value)
+    return clean(value, 200)
+
+
+# --- inside_triton ---
+# Live specializations of Triton and winners of its autotuner, from state alone.
+
+CHOSEN = (
+    "num_warps",
+    "num_stages",
+    "num_ctas",
+    "maxnreg",
+    "enable_fp_fusion",
+    "ptx_version",
+    "ptx_options",
+    "debug",
+    "shared",
+    "triton_version",
+)
+
+
+def loaded_names(module: str) -> Dict[str, Any]:
+    """Dictionary of a loaded module; empty when it is not loaded. Nothing is imported."""
+    return state_of(sys.modules.get(module))
+
+
+def triton_state() -> Json:
+    """Specializations that live JITFunctions hold, each with what it was compiled for and read from."""
+    kind = loaded_names("triton.runtime.jit").get("JITFunction")
+    if not isinstance(kind, type):
+        return {"loaded": "triton" in sys.modules}
+    rows: List[Json] = []
+    functions = instances(kind)
+    for thing in functions:
+        if len(rows) < MAX_OBJECTS:
+            found = attempt(_kernels, thing)
+            rows += found if isinstance(found, list) else [found]
+    return {
+        "loaded": True,
+        "functions": len(functions),
+        "kernels": rows,
+        "autotuned": attempt(autotuned),
+    }
+
+
+def _kernels(function: Any) -> List[Json]:
+    own = state_of(function)
+    name = "%s.%s" % (
+        own.get("__module__") or own.get("module"),
+        own.get("__qualname__") or own.get("__name__"),
+    )
+    file, line = function_place(own.get("fn"))
+    caches = own.get("device_caches") or own.get("cache") or {}
+    rows: List[Json] = []
+    for device, entry in list(dict(caches).items())[:16]:
+        kernels = entry[0] if isinstance(entry, tuple) else entry
+        for key, kernel in list(kernels.items())[:1000]:
+            row = {"function": clean(name, 300), "file": file, "line": line, "device": clean(device, 20)}
+            rows.append(dict(row, key=clean(key, 1000), **_kernel(kernel)))
+    return rows
+
+
+def _kernel(kernel: Any) -> Json:
+    """One compiled kernel: specialization, files it was read from, hash of the image given to the driver."""
+    state = state_of(kernel)
+    source, metadata = state_of(state.get("src")), fields_of(state.get("metadata"))
+    group = state.get("metadata_group")
+    target = literal(fields_of(metadata.get("target")))
+    names = [key_of(name) for name in list(dict(source.get("signature") or {}))[:256]]
+    return {
+        "hash": clean(state.get("hash"), 100),
+        "name": clean(state.get("name"), 300),
+        "binary_sha256": digest_of(state.get("kernel")),
+        "handed_over": state.get("module") is not None,
+        "paths": {clean(k, 300): path_text(v) for k, v in list(group.items())[:32]}
+        if isinstance(group, dict)
+        else {},
+        "specialization": {
+            "arguments": names,
+            "signature": literal(source.get("signature")),
+            "constants": by_name(source.get("constants"), names),
+            "attributes": by_name(source.get("attrs"), names),
+            "target": target,
+            **{name: literal(metadata[name]) for name in CHOSEN if name in metadata},
+        },
+    }
+
+
+def by_name(values: Any, names: List[str]) -> Json:
+    """Values that Triton keeps by the place of an argument, as `(2,)`, by its name."""
+    found: Json = {}
+    for key, value in list(dict(values or {}).items())[:256]:
+        place = key[0] if type(key) is tuple and len(key) == 1 else key
+        known = type(place) is int and 0 <= place < len(names)
+        found[names[place] if known else key_of(key)] = literal(value)
+    return found
+
+
+def autotuned() -> List[Json]:
+    """What the autotuner settled on, for each key of each function."""
+    rows: List[Json] = []
+    for tuner in instances(loaded_names("triton.runtime.autotuner").get("Autotuner")):
+        own = state_of(tuner)
+        file, line = function_place(own.get("base_fn"))
+        name = clean(state_of(own.get("base_fn")).get("__qualname__") or "", 300)
+        if not name and file:
+            name = clean(own["base_fn"].__qualname__, 300)
+        for key, config in list(dict(own.get("cache") or {}).items())[:1000]:
+            rows.append(
+                {
+                    "function": name,
+                    "file": file,
+                    "line": line,
+                    "key": literal(key),
+                    "choice": literal({k: v for k, v in state_of(config).items() if k != "pre_hook"}),
+                    "kept_on_disk": own.get("cache_results") is True,
+                }
+            )
+    return rows
+
+
+# --- jit_triton ---
+# Triton's cache as ledger entries: what each group file leads to, and what live kernels were read from.
+
+GROUP = re.compile(r"^__grp__(.+)\.json$")
+HEAD = re.compile(r"tt\.func public @[\w.$]+\((.*?)\)\s*(?:attributes|\{|->)", re.DOTALL)
+ARGUMENT = re.compile(r"%(\w+): ((?:!tt\.ptr<.*?>+|[\w!.<>]+))(?: \{(.*?)\})?(?= loc\(|,|$| \{)")
+LOC = re.compile(r'^#loc\d* = loc\("(/[^"]+)":\d+:\d+\)', re.MULTILINE)
+INPUTS = ("source", "ttir", "ttgir", "llir", "ptx")
+BINARIES = ("cubin", "hsaco")
+
+
+class Held:
+    """Live kernels by the files that they were read from; `complete`: no other kernel can be loaded."""
+
+    def __init__(self, disk: CacheDisk, live: List[Json], complete: bool) -> None:
+        self.complete = complete
+        self.found: Set[int] = set()
+        self.by_path: Dict[str, Json] = {}
+        for row in live:
+            for path in row.get("paths", {}).values():
+                self.by_path.setdefault(disk.real(path) or path, row)
+
+    def owner(self, paths: Iterable[str]) -> Optional[Json]:
+        """The live kernel that was read from one of these files."""
+        row = next((self.by_path[p] for p in paths if p in self.by_path), None)
+        if row is not None:
+            self.found.add(id(row))
+        return row
+
+
+def triton_entries(disk: CacheDisk, paths: List[str], live: List[Json], complete: bool) -> List[Json]:
+    """One row per group file among `paths`; `live`: rows of `triton_state`, `complete`: they are all."""
+    held = Held(disk, live, complete)
+    rows: List[Json] = []
+    for path in paths:
+        match = GROUP.match(os.path.basename(path))
+        if match and not match.group(1).endswith(".autotune") and len(rows) < MAX_ENTRIES:
+            rows.append(_entry(disk, path, match.group(1), held))
+    for row in live:
+        if id(row) not in held.found and row.get("hash") and len(rows) < MAX_ENTRIES:
+            rows.append(_only_live(disk, row))
+    return rows
+
+
+def _children(disk: CacheDisk, path: str) -> Dict[str, str]:
+    """{name: real path} of a group file; ValueError when it is none."""
+    group = disk.read_json(path)
+    rows = group.get("child_paths") if isinstance(group, dict) else None
+    if not isinstance(rows, dict):
+        raise ValueError("no child_paths")
+    pairs = [(clean(k, 300), v) for k, v in list(rows.items())[:64] if isinstance(v, str)]
+    return {k: disk.real(v) or os.path.normpath(v) for k, v in pairs}
+
+
+def _entry(disk: CacheDisk, path: str, name: str, held: Held) -> Json:
+    folder = os.path.dirname(path)
+    key = os.path.basename(folder)
+    try:
+        real = _children(disk, path)
+    except (OSError, ValueError) as error:
+        return entry("triton", name, path, error=clean("group file: %s" % error, 300), key=key)
+    row = entry("triton", name, _binary(real), key=key)
+    owner = held.owner(real.values())
+    row["loaded"] = True if owner is not None else False if held.complete else None
+    outside = sorted(p for p in real.values() if os.path.dirname(p) != folder)
+    if outside:
+        row["foreign"].append(clean("its group file leads to %s" % os.path.dirname(outside[0])))
+    describe(disk, row, real, owner)
+    if row["artifact"] and outside and row["origin"] != "gone":
+        row["origin"] = "elsewhere"
+    return row
+
+
+def _only_live(disk: CacheDisk, row: Json) -> Json:
+    """A kernel that a process holds and that no cache folder of the ledger leads to."""
+    real = {k: disk.real(v) or v for k, v in row["paths"].items()}
+    made = entry("triton", row["name"] or row["function"], _binary(real), key=row["hash"], loaded=True)
+    describe(disk, made, real, row)
+    if made["origin"] != "gone":
+        made["origin"] = "elsewhere"
+    place = made["artifact"] or "nowhere"
+    made["foreign"].append(clean("read from %s, which no cache setting names" % place))
+    return made
+
+
+def _binary(paths: Dict[str, str]) -> Optional[str]:
+    return next((p for p in paths.values() if p.endswith(tuple("." + s for s in BINARIES))), None)
+
+
+def describe(disk: CacheDisk, row: Json, paths: Dict[str, str], live: Optional[Json]) -> None:
+    """Fill hashes, specialization, compiler, origin; what a live kernel says wins over what files say."""
+    by_suffix = {p.rpartition(".")[2]: p for p in paths.values()}
+    for suffix in INPUTS:
+        digest = disk.digest(by_suffix[suffix]) if suffix in by_suffix else None
+        if digest:
+            row["inputs"][suffix] = digest
+    row["paths"] = {s: by_suffix[s] for s in ("ttir", "json") if s in by_suffix}
+    text = disk.text(by_suffix["ttir"]) if "ttir" in by_suffix else ""
+    row["specialization"] = dict(from_text(text), **_metadata(disk, by_suffix.get("json"), row))
+    if row["artifact"]:
+        row["sha256"] = disk.digest(row["artifact"])
+        row["origin"] = disk.origin(row["artifact"])
+        found = attempt(cubin_identity, disk.root + row["artifact"])
+        if isinstance(found, tuple):
+            row["code_sha256"] = found[0]
+            row["compiler"] = _compiler(row["specialization"], found[1])
+        elif row["origin"] != "gone":
+            row["error"] = clean("artifact: %s" % found["error"], 300)
+    if live is not None:
+        row["specialization"].update(live["specialization"])
+        _against_live(disk, row, live)
+    _source_of(disk, row, text, live)
+
+
+def _compiler(specialization: Json, tools: Optional[str]) -> str:
+    version = specialization.get("triton_version")
+    return "; ".join(part for part in ("triton %s" % version if version else "", tools or "") if part)
+
+
+def _metadata(disk: CacheDisk, path: Optional[str], row: Json) -> Json:
+    """Chosen keys of the metadata file."""
+    if path is None:
+        row["error"] = "its group file names no metadata"
+        return {}
+    try:
+        data = disk.read_json(path)
+        found = {k: data[k] for k in (*CHOSEN, "target") if k in data}
+    except (OSError, ValueError, TypeError) as error:
+        row["error"] = clean("metadata: %s" % error, 300)
+        return {}
+    return {k: v for k, v in found.items() if not isinstance(v, (list, dict)) or k == "target"}
+
+
+def from_text(text: str) -> Json:
+    """Signature and attributes as the cached IR shows them; constants are folded there, so not known."""
+    head = HEAD.search(text[: 1 << 16])
+    if head is None:
+        return {}
+    signature: Json = {}
+    attributes: Json = {}
+    for name, kind, more in ARGUMENT.findall(head.group(1)):
+        signature[clean(name, 100)] = clean(kind, 200)
+        attributes[clean(name, 100)] = clean(more, 200)
+    found: Json = {"arguments": list(signature), "signature": signature, "attributes": attributes}
+    return dict(found, constants=None, known_from="ttir")
+
+
+def _against_live(disk: CacheDisk, row: Json, live: Json) -> None:
+    """The bytes that a process handed to the driver against those that lie in the file now."""
+    row["specialization"]["known_from"] = "process"
+    row["specialization"]["function"] = live["function"]
+    if live["binary_sha256"] and live["binary_sha256"] != row["sha256"]:
+        row["stale"].append("the process holds other bytes than the file has now")
+        row["file_sha256"] = row["sha256"]
+        row["sha256"] = live["binary_sha256"]
+
+
+def _source_of(disk: CacheDisk, row: Json, text: str, live: Optional[Json]) -> None:
+    """Foreign when it was made from another file than the process runs, or from one that is not here."""
+    match = LOC.search(text)
+    if match is None:
+        return
+    made_from = clean(match.group(1))
+    row["made_from"] = made_from
+    if live is not None and live["file"].startswith("/"):
+        if (disk.real(live["file"]) or live["file"]) != (disk.real(made_from) or made_from):
+            row["foreign"].append(clean("made from %s, the process runs %s" % (made_from, live["file"])))
+    elif disk.real(made_from) is None and row["origin"] != "this_run":
+        row["foreign"].append(clean("made from %s, which is not here" % made_from))
+
+
+def tuned_entries(disk: CacheDisk, paths: List[str], live: List[Json]) -> List[Json]:
+    """The autotuner's choices: those that processes hold, and those that files pin for the next ones."""
+    rows: List[Json] = []
+    for path in paths:
+        if path.endswith(".autotune.json") and not os.path.basename(path).startswith("__grp__"):
+            rows.append(_pinned(disk, path))
+    for choice in live[:1000]:
+        known = {"key": choice["key"], "choice": choice["choice"]}
+        made = entry("triton", choice["function"], None, specialization=known, loaded=True)
+        rows.append(dict(made, key="autotune", origin="unknown"))
+    return rows
+
+
+def _pinned(disk: CacheDisk, path: str) -> Json:
+    row = entry("triton", os.path.basename(path)[: -len(".autotune.json")], path, key="autotune")
+    row.update(sha256=disk.digest(path), origin=disk.origin(path))
+    try:
+        data: Any = disk.read_json(path)
+        timings = data["configs_timings"]
+        best = min(timings, key=lambda pair: pair[1] if isinstance(pair[1], (int, float)) else min(pair[1]))
+        choice = {k: v for k, v in best[0].items() if isinstance(v, (int, str, bool, dict))}
+        row["specialization"] = {"key": clean(data.get("key"), 300), "choice": clean(choice, 1000)}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
+        row["error"] = clean("autotune file: %s" % error, 300)
+    return row
+
+
+# --- jit_ledger ---
+# The JIT ledger of one root: an entry for each specialization, a row for each family, read or not.
+
+LEDGER_SECONDS = 60.0
+FAMILIES = (
+    "triton",
+    "inductor",
+    "cpp_extension",
+    "numba",
+    "flashinfer",
+    "deep_gemm",
+    "cute_dsl",
+    "tilelang",
+    "transformer_engine",
+    "vllm",
+    "cuda_driver",
+)
+OPAQUE = {
+    "cuda_driver": "its files are the driver's own and say no kernel",
+    "cute_dsl": "its files say no function; CUTE_DSL_KEEP keeps what could be read",
+}
+
+
+class Live:
+    """What the last view from inside of each process says about its JIT compilers."""
+
+    def __init__(self, views: List[Json]) -> None:
+        self.views = [v["jit"] for v in views if v.get("modules") and isinstance(v.get("jit"), dict)]
+        self.read = [v for v in self.views if isinstance(v.get("triton"), dict)]
+        self.cuda = any((v.get("torch") or {}).get("cuda") for v in views if isinstance(v.get("torch"), dict))
+
+    def triton(self, key: str) -> List[Json]:
+        """Rows of Triton's registries."""
+        rows = [row for v in self.read for row in _list(v["triton"].get(key))]
+        return [row for row in rows if isinstance(row, dict) and "error" not in row]
+
+    def triton_is_whole(self) -> bool:
+        """Whether no kernel can be loaded past these rows: Inductor's launcher for CUDA keeps its own."""
+        inductor = any((v.get("inductor") or {}).get("loaded") for v in self.views)
+        return bool(self.read) and len(self.read) == len(self.views) and not (inductor and self.cuda)
+
+    def rows(self, family: str) -> List[Json]:
+        """Rows of another family."""
+        found = [f.get(family) for f in self.families()]
+        rows = [row for one in found if isinstance(one, dict) for row in _list(one.get("rows"))]
+        return [row for row in rows if isinstance(row, dict)]
+
+    def families(self) -> Iterator[Json]:
+        """The tables `families` of all views."""
+        return (v["families"] for v in self.views if isinstance(v.get("families"), dict))
+
+    def unread(self, family: str) -> str:
+        """Why a family that is loaded cannot be read from inside."""
+        for found in self.families():
+            reason = (found.get(family) or {}).get("unread")
+            if reason:
+                return clean(reason, 300)
+        return ""
+
+
+def _list(value: Any) -> List[Any]:
+    return value if isinstance(value, list) else []
+
+
+def build_ledger(root: str, report: Json, since: float, mounts: List[List[Json]], mapped: Set[str]) -> Json:
+    """{"ledger": rows, "families": rows}; every reader is on its own, a broken one is its family's reason."""
+    artifacts = report["jit"]["artifacts"]
+    known = {row["path"]: row["sha256"] for row in artifacts if isinstance(row.get("sha256"), str)}
+    points = {m["mount_point"]: m["fstype"] for rows in mounts for m in rows}
+    disk = CacheDisk(root, since, points, known, Budget(LEDGER_SECONDS))
+    live = Live(report["inside"])
+    tiles = live.rows("tilelang") if live.read else None
+    paths = [row["path"] for row in artifacts]
+    readers = {
+        "triton": lambda: (
+            triton_entries(disk, paths, live.triton("kernels"), live.triton_is_whole())
+            + tuned_entries(disk, paths, live.triton("autotuned"))
+        ),
+        "inductor": lambda: inductor_entries(disk, artifacts, mapped),
+        "cpp_extension": lambda: ninja_entries(disk, artifacts, mapped),
+        "flashinfer": lambda: aot_entries(disk, mapped, live.rows("flashinfer")),
+        "numba": lambda: numba_entries(disk, live.rows("numba")),
+        "deep_gemm": lambda: deep_gemm_entries(disk, paths),
+        "tilelang": lambda: tilelang_entries(disk, paths, tiles, mapped),
+        "vllm": lambda: vllm_entries(disk, paths),
+        "cute_dsl": lambda: [
+            entry("cute_dsl", row.get("function"), None, loaded=True) for row in live.rows("cute_dsl")
+        ],
+    }
+    rows: List[Json] = []
+    broken: Dict[str, str] = {}
+    for family, reader in readers.items():
+        found = attempt(reader)
+        if isinstance(found, list):
+            rows += found
+        else:
+            broken[family] = found["error"]
+    return {"ledger": rows[:MAX_ENTRIES], "families": families_of(report, live, rows, broken)}
+
+
+def families_of(report: Json, live: Live, rows: List[Json], broken: Dict[str, str]) -> List[Json]:
+    """One row per family: read, disk_only, unread or absent, each but `read` with its reason."""
+    found = []
+    for name in FAMILIES:
+        files = sum(p["files"] for p in report["jit"]["places"] if p["family"] == name)
+        count = sum(row["family"] == name for row in rows)
+        state, reason = _state(name, live, files, count, broken)
+        found.append({"family": name, "state": state, "reason": reason, "entries": count, "files": files})
+    for table in live.families():
+        for name in sorted(set(table) - set(FAMILIES)):
+            found.append(
+                {"family": name, "state": "unread", "reason": live.unread(name), "entries": 0, "files": 0}
+            )
+    return found
+
+
+def _state(name: str, live: Live, files: int, count: int, broken: Dict[str, str]) -> Tuple[str, str]:
+    why = broken.get(name) or live.unread(name)
+    if why:
+        return ("disk_only" if count else "unread"), why
+    if not count and files:
+        return "unread", "%d files: %s" % (files, OPAQUE.get(name, "none of a kind that is read"))
+    if live.read:
+        return ("read" if count else "absent"), ""
+    blind = "no process gave a view from inside: what they hold is not known"
+    return ("disk_only", blind) if count else ("absent", "on disk; " + blind)
+
+
+def ledger_paths(jit: Json) -> Set[str]:
+    """Artifacts and sources that an owner is asked for."""
+    found: Set[str] = set()
+    for row in jit.get("ledger", ()):
+        found.update(path for path in (row["artifact"], *row["inputs"]) if path and path.startswith("/"))
     return found
 
 
@@ -1711,11 +2898,12 @@ class Analysis:
         self.jit()
         pth = self.pth_files()
         compilers = compiler_rows(self.root, report["seen"], self.environ())
-        owners = Owners(self.root, self.wanted(pth, compilers))
+        owners = Owners(self.root, self.wanted(pth, compilers) | ledger_paths(report["jit"]))
         owners.read_records(report["distributions"])
         owners.read_debian()
         self.own_files(owners)
         self.own_modules(owners)
+        self.own_ledger(owners)
         self.code()
         report["pth"] = [dict(row, owners=self.owned(owners, row["path"], row.get("sha256"))) for row in pth]
         rows = [dict(c, owners=self.owned(owners, self.canon(c["path"]), c.get("sha256"))) for c in compilers]
@@ -1763,6 +2951,12 @@ class Analysis:
         for artifact in artifacts:
             artifact["compiled_by"] = commands.get(artifact["path"])
         self.report["jit"] = {"places": rows, "artifacts": artifacts}
+        mounts = [p["mounts"] for p in self.processes if isinstance(p.get("mounts"), list)]
+        found = attempt(build_ledger, self.root, self.report, self.since, mounts, mapped)
+        if "error" in found:
+            self.report["notes"].append("JIT ledger: " + found["error"])
+        else:
+            self.report["jit"].update(found)
 
     def _generated(self) -> List[str]:
         views = [
@@ -1852,6 +3046,16 @@ class Analysis:
                 digest = attempt(digest_path, self.root + archive)
                 module.update(archive=archive, sha256=digest if isinstance(digest, str) else None)
                 module["owners"] = self.owned(owners, archive, digest)
+
+    def own_ledger(self, owners: Owners) -> None:
+        """Which artifacts and sources of the ledger a wheel ships, and whether they are as it recorded."""
+        for row in self.report["jit"].get("ledger", ()):
+            row["records"] = {}
+            for path, digest in [*row["inputs"].items(), (row["artifact"], row["sha256"])]:
+                if path and path.startswith("/"):
+                    for owner in self.owned(owners, self.canon(path), digest):
+                        if owner["kind"] == "wheel":
+                            row["records"][path] = owner["record"]
 
     def code(self) -> None:
         """Rivals of modules; byte code against source, in a run only where no package ships the source so."""
@@ -3922,12 +5126,17 @@ def parser() -> argparse.ArgumentParser:
     run.add_argument("--policy", metavar="PATH", help="checkpoint folder or file whose bytes mark the holder")
     run.add_argument("--ready-timeout", type=float, metavar="SECONDS", help="default: --timeout")
     run.add_argument("--timeout", type=float, default=1200.0, metavar="SECONDS")
+    run.add_argument("--rederive", metavar="PYTHON", help="make entries of the JIT ledger again by it")
     run.add_argument("worker", nargs="+", metavar="COMMAND", help="after --")
     snapshot = commands.add_parser("snapshot", help="describe a process that runs already")
     snapshot.add_argument("--pid", type=int, required=True)
     snapshot.add_argument("--out", metavar="FILE", help="default: standard output")
     snapshot.add_argument("--policy", metavar="PATH")
+    snapshot.add_argument("--rederive", metavar="PYTHON", help="as of `run`; `own`: that of the process")
     snapshot.add_argument("--alone", action="store_true", help="that process, and none below it")
+    child = commands.add_parser("rederive-child", help="the process that `--rederive` starts")
+    child.add_argument("family", choices=("triton", "inductor"))
+    child.add_argument("--site", default="", metavar="DIR")
     return top
 
 
@@ -3939,6 +5148,8 @@ def main(argv: List[str]) -> int:
     cut = argv.index("--") if "--" in argv else len(argv)
     arguments = parser().parse_args(argv[:cut] + (["--", *argv[cut + 1 :]] if cut < len(argv) else []))
     try:
+        if arguments.command == "rederive-child":
+            return child_main(arguments.family, arguments.site)
         return run(arguments) if arguments.command == "run" else snapshot(arguments)
     except Exception as error:
         sys.stderr.write("probe_agent: %s\n" % failure(error))
@@ -3950,13 +5161,31 @@ def run(arguments: argparse.Namespace) -> int:
     os.makedirs(arguments.out, exist_ok=True)
     limits = Limits(ready=arguments.ready_timeout or arguments.timeout, total=arguments.timeout)
     report = run_report(arguments.role, arguments.out, arguments.worker, arguments.policy, limits)
+    made_again(report, arguments.rederive)
     write_json(os.path.join(arguments.out, "probe.json"), report)
     return 0
+
+
+def made_again(report: Json, python: Optional[str]) -> None:
+    """Re-derive the ledger where that was asked for; what goes wrong with it is a note."""
+    if python is None:
+        return
+    root = max((row["root"] for row in report["files"]), default="")
+    found = attempt(rederive, report, root, own_python(report) if python == "own" else python)
+    if found is not None:
+        report["notes"].append("re-derivation: %s" % found["error"])
+
+
+def own_python(report: Json) -> str:
+    """The interpreter of the first process that gave a view from inside; ours when none did."""
+    named = [str((v.get("python") or {}).get("executable") or "") for v in report["inside"]]
+    return next((name for name in named if name.startswith("/")), sys.executable)
 
 
 def snapshot(arguments: argparse.Namespace) -> int:
     """`snapshot`: describe and write the file, or standard output."""
     report = snapshot_report(arguments.pid, arguments.policy, arguments.alone)
+    made_again(report, arguments.rederive)
     out: Optional[str] = arguments.out
     if out is None or out == "-":
         json.dump(
@@ -3997,6 +5226,123 @@ def libc_environ() -> List[Tuple[str, str]]:
 def libc_view() -> List[Json]:
     """The same with values as a report may show them."""
     return environment_view(libc_environ())
+
+
+# --- inside_families ---
+# The other JIT compilers of this process, read by state; one that cannot be read says why.
+
+def numba_state() -> List[Json]:
+    """Compiled signatures of live dispatchers: found on disk or compiled now, and from which index."""
+    rows: List[Json] = []
+    for kind in (
+        loaded_names("numba.core.registry").get("CPUDispatcher"),
+        loaded_names("numba.core.dispatcher").get("Dispatcher"),
+    ):
+        for dispatcher in instances(kind):
+            rows += _numba_rows(state_of(dispatcher))
+    return rows[:20_000]
+
+
+def _numba_rows(own: Dict[str, Any]) -> List[Json]:
+    function = own.get("py_func")
+    file, line = function_place(function)
+    words = [getattr(function, word, "") for word in ("__module__", "__qualname__")] if file else []
+    name = clean(".".join(words), 300)
+    index = path_text(state_of(state_of(own.get("_cache")).get("_cache_file")).get("_index_path"))
+    rows = []
+    for signature, result in list(dict(own.get("overloads") or {}).items())[:200]:
+        names = [clean(state_of(one).get("name"), 200) for one in signature]
+        fields = fields_of(result)
+        rows.append(
+            {
+                "function": name,
+                "file": file,
+                "line": line,
+                "signature": names,
+                "index": index,
+                # numba keeps no metadata with what it loads (rules/probe.md, section 2)
+                "from_disk": "metadata" in fields and fields["metadata"] is None,
+            }
+        )
+    return rows
+
+
+def extension_state() -> List[Json]:
+    """Versions of extensions that torch.utils.cpp_extension built or found in this process."""
+    versioner = loaded_names("torch.utils.cpp_extension").get("JIT_EXTENSION_VERSIONER")
+    entries = state_of(versioner).get("entries")
+    rows = []
+    for name, entry in list(entries.items())[:1000] if isinstance(entries, dict) else ():
+        rows.append({"name": clean(name, 300), "version": literal(fields_of(entry).get("version"))})
+    return rows
+
+
+def flashinfer_state() -> List[Json]:
+    """Modules and sources that FlashInfer's registry names. Which file runs, only the memory map says."""
+    registry = loaded_names("flashinfer.jit.core").get("jit_spec_registry")
+    rows = []
+    for name, spec in list(dict(state_of(registry).get("_specs") or {}).items())[:5000]:
+        own = fields_of(spec)
+        sources = own.get("sources")
+        rows.append(
+            {
+                "name": clean(own.get("name") or name, 300),
+                "sources": [path_text(one) for one in list(sources)[:200]]
+                if isinstance(sources, (list, tuple))
+                else [],
+            }
+        )
+    return rows
+
+
+def tilelang_state() -> List[Json]:
+    """Keys of the kernels that TileLang's caches hold in memory."""
+    rows = []
+    for module, name in list(sys.modules.items()):
+        if module.startswith("tilelang.cache"):
+            for kind in state_of(name).values():
+                cache = kind.__dict__.get("_instance") if isinstance(kind, type) else None
+                held = state_of(cache).get("_memory_cache")
+                keys = list(held)[:5000] if isinstance(held, dict) else []
+                rows += [{"key": clean(key, 300)} for key in keys]
+    return rows
+
+
+def cute_state() -> List[Json]:
+    """Functions that the CuTe DSL compiled; their cubin is only kept when CUTE_DSL_KEEP asked for it."""
+    rows = []
+    for name, kind in list(loaded_names("cutlass.base_dsl.jit_executor").items()):
+        if name.endswith("JitCompiledFunction"):
+            rows += [{"function": clean(state_of(one).get("function_name"), 300)} for one in instances(kind)]
+    return rows
+
+
+READERS: Dict[str, Tuple[str, Callable[[], List[Json]]]] = {
+    "numba": ("numba", numba_state),
+    "cpp_extension": ("torch.utils.cpp_extension", extension_state),
+    "flashinfer": ("flashinfer", flashinfer_state),
+    "tilelang": ("tilelang", tilelang_state),
+    "cute_dsl": ("cutlass", cute_state),
+}
+UNREADABLE = {
+    "deep_gemm": ("deep_gemm", "its table of kernels lies in C++; only its cache folder is read"),
+    "transformer_engine": ("transformer_engine", "its NVRTC kernels lie in C++ and on no disk"),
+    "cupy": ("cupy", "no reader"),
+    "jax": ("jax", "no reader"),
+}
+
+
+def families_state() -> Json:
+    """{family: {"rows": […]} or {"unread": reason}} of the families whose module is loaded."""
+    found: Json = {}
+    for family, (module, reader) in READERS.items():
+        if module in sys.modules:
+            rows = attempt(reader)
+            found[family] = {"rows": rows} if isinstance(rows, list) else {"unread": rows["error"]}
+    for family, (module, reason) in UNREADABLE.items():
+        if module in sys.modules:
+            found[family] = {"unread": reason}
+    return found
 
 
 # --- inside_jit ---
@@ -4045,61 +5391,14 @@ def _cpp() -> Json:
     return found
 
 
-def triton_state() -> Json:
-    """Specializations that live JITFunctions hold. No reflection over kernels: it would start the device."""
-    kind = names_of("triton.runtime.jit").get("JITFunction")
-    if not isinstance(kind, type):
-        return {"loaded": "triton" in sys.modules}
-    rows: List[Json] = []
-    functions = 0
-    for thing in gc.get_objects():
-        if type(thing) is kind and len(rows) < MAX_KERNELS:
-            functions += 1
-            rows += attempt_list(thing)
-    return {"loaded": True, "functions": functions, "kernels": rows}
-
-
-def attempt_list(function: Any) -> List[Json]:
-    """Rows of one JITFunction, or one row with the error."""
-    found = attempt(_kernels, function)
-    return found if isinstance(found, list) else [found]
-
-
-def _kernels(function: Any) -> List[Json]:
-    own = function.__dict__
-    name = "%s.%s" % (
-        own.get("__module__") or own.get("module"),
-        own.get("__qualname__") or own.get("__name__"),
-    )
-    caches = own.get("device_caches") or own.get("cache") or {}
-    rows: List[Json] = []
-    for device, entry in list(dict(caches).items())[:16]:
-        kernels = entry[0] if isinstance(entry, tuple) else entry
-        for key, kernel in list(kernels.items())[:1000]:
-            state = object.__getattribute__(kernel, "__dict__")
-            row = {"function": clean(name, 300), "device": clean(device, 20), "key": clean(key, 1000)}
-            rows.append(
-                dict(row, hash=clean(state.get("hash"), 100), metadata=clean(state.get("metadata"), 2000))
-            )
-    return rows
-
-
 def jit_state() -> Json:
-    """All families. One that is loaded but cannot be read yet is named under `unread`, never left out."""
-    families = (
-        "flashinfer",
-        "deep_gemm",
-        "cutlass",
-        "tilelang",
-        "transformer_engine",
-        "numba",
-        "cupy",
-        "jax",
-    )
+    """All families. One that is loaded but cannot be read is named under `unread`, never left out."""
+    families = attempt(families_state)
     return {
         "inductor": attempt(inductor_state),
         "triton": attempt(triton_state),
-        "unread": [name for name in families if name in sys.modules],
+        "families": families,
+        "unread": sorted(name for name, found in families.items() if "unread" in found),
     }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import fcntl
 import hashlib
 import os
@@ -16,7 +17,8 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 REQUIREMENTS, DRIVER = HERE / "requirements.txt", HERE / "libcuda.c"
 TORCH_INDEX = "https://download.pytorch.org/whl/cpu"
-LAYOUT = 1
+SYSTEM = "/usr/bin/python3"
+LAYOUT = 2
 """Number of the way it is made: another one makes it again."""
 USAGE = "usage: scripts/probe-bench up | path | purge"
 
@@ -43,8 +45,19 @@ def place() -> Path:
 
 def name_of(made_of: bytes) -> str:
     """The name of a bench by what it is made of: the files, this Python, and the way it is made."""
-    how = f"{LAYOUT} {sys.implementation.cache_tag} {os.path.realpath(sys.executable)}"
+    how = f"{LAYOUT} {interpreter()}"
     return hashlib.sha256(made_of + how.encode()).hexdigest()[:16]
+
+
+def interpreter() -> str:
+    """The distribution's Python, whose files packages own, where it is new enough; else this one."""
+    asked = "import sys; print(sys.implementation.cache_tag, sys.version_info >= (3, 11))"
+    try:
+        done = subprocess.run([SYSTEM, "-c", asked], capture_output=True, text=True, check=False)
+    except OSError:
+        done = None
+    known = done is not None and done.stdout.endswith("True\n")
+    return SYSTEM if known else os.path.realpath(sys.executable)
 
 
 def is_ready(folder: Path) -> bool:
@@ -78,22 +91,38 @@ def up() -> Path:
 def make(folder: Path) -> None:
     """Environment and driver library; `ready` comes last."""
     print(f"making the probe's bench in {folder}", file=sys.stderr)
-    run("venv", os.path.realpath(sys.executable), "-m", "venv", str(folder))
+    run("venv", interpreter(), "-m", "venv", "--without-pip", str(folder))
     install(folder)
-    (folder / "cuda").mkdir()
-    library = folder / "cuda" / "libcuda.so.1"
-    run("gcc", "gcc", "-shared", "-fPIC", "-O1", "-Wl,-soname,libcuda.so.1", str(DRIVER), "-o", str(library))
+    driver(next((folder / "lib").glob("python3*")) / "site-packages", folder / "cuda")
     (folder / "ready").write_text("ready\n")
 
 
 def install(folder: Path) -> None:
     """The pinned versions, from pip's own places; where those lack torch, from its CPU index too."""
-    pip = [str(folder / "bin" / "python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-    argv = [*pip, "--no-deps", "-r", str(REQUIREMENTS)]
+    pip = [sys.executable, "-m", "pip", "--python", str(folder / "bin" / "python"), "install", "--quiet"]
+    argv = [*pip, "--disable-pip-version-check", "--no-deps", "-r", str(REQUIREMENTS)]
     try:
         run("pip", *argv)
     except BenchError:
         run("pip", *argv, "--extra-index-url", TORCH_INDEX)
+
+
+def driver(site: Path, link: Path) -> None:
+    """The driver library as a package of its own with a RECORD, and a folder that names it."""
+    library, info = site / "tic_stub_cuda" / "libcuda.so.1", site / "tic_stub_cuda-1.0.dist-info"
+    library.parent.mkdir()
+    info.mkdir()
+    run("gcc", "gcc", "-shared", "-fPIC", "-O1", "-Wl,-soname,libcuda.so.1", str(DRIVER), "-o", str(library))
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: tic-stub-cuda\nVersion: 1.0\n")
+    rows = [_recorded(site, one) for one in (library, info / "METADATA")]
+    (info / "RECORD").write_text("\n".join([*rows, f"{info.name}/RECORD,,", ""]))
+    link.symlink_to(library.parent)
+
+
+def _recorded(site: Path, file: Path) -> str:
+    data = file.read_bytes()
+    digest = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
+    return f"{file.relative_to(site)},sha256={digest},{len(data)}"
 
 
 def run(name: str, *argv: str) -> None:

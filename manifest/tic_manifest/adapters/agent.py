@@ -31,14 +31,16 @@ def find_agent(named: Path | None) -> Path:
     )
 
 
-def observe(agent: Path, pid: int) -> bytes:
+def observe(agent: Path, pid: int, *, rederive: bool = False) -> bytes:
     """The agent's report (`tic/probe-agent/v1`) about one process, at most 256 MiB.
 
+    `rederive` lets the agent start the process's own interpreter and compilers to make its kernels again.
     Raises UnavailableError PROCESS_GONE, PROCESS_DENIED or PROBE_MISSING.
     """
     with tempfile.TemporaryDirectory(prefix="tic-probe-") as folder:
         out = Path(folder) / "probe.json"
         argv = [sys.executable, "-I", str(agent), "snapshot", "--alone", f"--pid={pid}", f"--out={out}"]
+        argv += ["--rederive", "own"] if rederive else []
         try:
             done = subprocess.run(
                 argv, stdin=subprocess.DEVNULL, capture_output=True, timeout=_SECONDS, check=False

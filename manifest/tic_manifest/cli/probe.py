@@ -34,6 +34,9 @@ from tic_manifest.stages.session import Session, open_session
     metavar="FILE",
     help="for --pid and --container: the recipe whose policy says which files of the host are allowed",
 )
+@click.option(
+    "--rederive", is_flag=True, help="with --pid: make the process's compiled kernels again and compare them"
+)
 @lock_option
 @wiring.work_option
 @output_option
@@ -45,6 +48,7 @@ def command(
     container: str | None,
     agent_file: Path | None,
     recipe_file: Path | None,
+    rederive: bool,
     lock_file: Path | None,
     work_dir: Path,
     outputs: tuple[tuple[str, str], ...],
@@ -56,7 +60,9 @@ def command(
     if sum(one is not None for one in (image, pid, container)) > 1:
         raise PersonError("USAGE", "IMAGE, --pid and --container exclude each other", where="probe")
     if pid is not None or container is not None:
-        return judging(ctx, "probe", outputs, lambda: running(pid, container, agent_file, recipe_file))
+        return judging(
+            ctx, "probe", outputs, lambda: running(pid, container, agent_file, recipe_file, rederive)
+        )
     work = wiring.work_folder(work_dir)
 
     def judge() -> Report:
@@ -69,7 +75,11 @@ def command(
 
 
 def running(
-    pid: int | None, container: str | None, agent_file: Path | None, recipe_file: Path | None = None
+    pid: int | None,
+    container: str | None,
+    agent_file: Path | None,
+    recipe_file: Path | None = None,
+    rederive: bool = False,
 ) -> Report:
     """One process that runs already, looked at by the agent and judged. Raises UnavailableError."""
     from tic_manifest.adapters.agent import denied, find_agent, observe
@@ -84,7 +94,7 @@ def running(
         from tic_manifest.adapters.container_pid import host_pid
 
         pid = host_pid(os.environ.get("DOCKER_HOST") or None, container or "")
-    seen = read_model(observe(agent, pid), ProbeReport, f"pid {pid}")
+    seen = read_model(observe(agent, pid, rederive=rederive), ProbeReport, f"pid {pid}")
     if reason := unreadable(seen):
         raise denied(pid, reason)
     checks, findings = judge_process(seen, policy)

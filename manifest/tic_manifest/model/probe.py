@@ -10,6 +10,7 @@ from typing import Literal, Self
 from pydantic import Field, model_validator
 
 from tic_manifest.model.base import Sha256Hex
+from tic_manifest.model.probe_jit import JitEntry, JitFamily
 from tic_manifest.model.probe_parts import (
     Count,
     Facts,
@@ -238,11 +239,13 @@ class Compiler(Observed):
 
 
 class Jit(Observed):
-    """Everything about JIT compilers on disk."""
+    """Everything about JIT compilers: files, and the ledger of specializations."""
 
     places: tuple[JitPlace, ...] = ()
     artifacts: tuple[JitArtifact, ...] = ()
     compilers: tuple[Compiler, ...] = ()
+    ledger: tuple[JitEntry, ...] = ()
+    families: tuple[JitFamily, ...] = ()
 
 
 class Share(Observed):

@@ -12,6 +12,7 @@ from tic_manifest.rules import (
     probe_code,
     probe_files,
     probe_host,
+    probe_jit,
     probe_libraries,
     probe_python,
     probe_views,
@@ -44,7 +45,14 @@ CHECKS: dict[str, tuple[Rule, ...]] = {
         probe_host.compat_driver,
         probe_python.undefined_symbols,
     ),
-    "jit": (probe_worker.jit_at_run,),
+    "jit": (
+        probe_worker.jit_at_run,
+        probe_jit.made_now,
+        probe_jit.foreign,
+        probe_jit.mismatch,
+        probe_jit.stale,
+        probe_jit.no_effect,
+    ),
     "snapshots": (probe_between.appeared,),
     "environment": (probe_views.environment,),
     "views": (probe_views.disagreements,),
@@ -211,4 +219,6 @@ def _jit(view: View) -> str:
     mapped = sum(a.mapped for a in made)
     names = sorted({line for a in made if isinstance(a.code, CodeIdentity) for line in a.code.comment})
     said = ", ".join(names) or "none"
-    return f"{len(made)} compiled libraries, {mapped} mapped; compilers named in them: {said}"
+    return f"{len(made)} compiled libraries, {mapped} mapped; compilers named in them: {said}; " + (
+        probe_jit.looked_at(view)
+    )

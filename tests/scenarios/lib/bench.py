@@ -35,10 +35,8 @@ def environment(**env: str) -> dict[str, str]:
 
 def run(source: str, *, cwd: str | Path = ".", **env: str) -> str:
     """Run a Python program of the bench to its end; its output. The scenario ends when it fails."""
-    program = Path(cwd) / "program.py"
-    program.write_text(source)
     done = subprocess.run(
-        [PYTHON, "program.py"], cwd=cwd, env=environment(**env), capture_output=True, text=True, check=False
+        [PYTHON, "-c", source], cwd=cwd, env=environment(**env), capture_output=True, text=True, check=False
     )
     if done.returncode:
         sys.exit(f"a program of the bench ended with {done.returncode}: {done.stderr[-1500:]}")
@@ -47,5 +45,4 @@ def run(source: str, *, cwd: str | Path = ".", **env: str) -> str:
 
 def become(source: str, **env: str) -> None:
     """Become a Python program of the bench that says so itself, and stays, once it is through."""
-    Path("program.py").write_text(source + SERVE)
-    os.execve(PYTHON, [PYTHON, "program.py"], environment(**env))
+    os.execve(PYTHON, [PYTHON, "-c", source + SERVE], environment(**env))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
@@ -40,15 +39,14 @@ def test_a_scenario_asks_for_it(needs: str | None, expected: bool, tmp_path: Pat
     assert Scenario("one", tmp_path).needs_bench is expected
 
 
-def test_without_it_no_scenario_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_without_it_no_scenario_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("TIC_TIME_SCALE", "1")
+    monkeypatch.setenv("TIC_PROBE_BENCH", str(tmp_path / "none"))
     (tmp_path / "expect.json").write_text('{"exit": 0}')
     (tmp_path / "needs").write_text("probe-bench\n")
-    kept = os.environ.get("TIC_PROBE_BENCH")
-    os.environ["TIC_PROBE_BENCH"] = str(tmp_path / "none")
-    try:
-        assert command_line.main([str(tmp_path)]) == 3
-    finally:
-        os.environ.pop("TIC_PROBE_BENCH") if kept is None else os.environ.update(TIC_PROBE_BENCH=kept)
+    assert command_line.main([str(tmp_path)]) == 3
     assert "no whole bench" in capsys.readouterr().err
 
 

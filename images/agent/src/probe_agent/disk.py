@@ -9,6 +9,7 @@ from .base import Json, attempt, clean, digest_path, read_file, real_path, resol
 from .bytecode import compare_bytecode
 from .imports import Swallowed, unloadable
 from .jit_disk import compile_commands, compiler_rows, environ_of, guess_family, places, scan_caches
+from .jit_ledger import build_ledger, ledger_paths
 from .jit_names import name_kernels
 from .ldso import Linker
 from .owners import Owners, scan_distributions, unique_folders
@@ -54,11 +55,12 @@ class Analysis:
         self.jit()
         pth = self.pth_files()
         compilers = compiler_rows(self.root, report["seen"], self.environ())
-        owners = Owners(self.root, self.wanted(pth, compilers))
+        owners = Owners(self.root, self.wanted(pth, compilers) | ledger_paths(report["jit"]))
         owners.read_records(report["distributions"])
         owners.read_debian()
         self.own_files(owners)
         self.own_modules(owners)
+        self.own_ledger(owners)
         self.code()
         report["pth"] = [dict(row, owners=self.owned(owners, row["path"], row.get("sha256"))) for row in pth]
         rows = [dict(c, owners=self.owned(owners, self.canon(c["path"]), c.get("sha256"))) for c in compilers]
@@ -106,6 +108,12 @@ class Analysis:
         for artifact in artifacts:
             artifact["compiled_by"] = commands.get(artifact["path"])
         self.report["jit"] = {"places": rows, "artifacts": artifacts}
+        mounts = [p["mounts"] for p in self.processes if isinstance(p.get("mounts"), list)]
+        found = attempt(build_ledger, self.root, self.report, self.since, mounts, mapped)
+        if "error" in found:
+            self.report["notes"].append("JIT ledger: " + found["error"])
+        else:
+            self.report["jit"].update(found)
 
     def _generated(self) -> List[str]:
         views = [
@@ -195,6 +203,16 @@ class Analysis:
                 digest = attempt(digest_path, self.root + archive)
                 module.update(archive=archive, sha256=digest if isinstance(digest, str) else None)
                 module["owners"] = self.owned(owners, archive, digest)
+
+    def own_ledger(self, owners: Owners) -> None:
+        """Which artifacts and sources of the ledger a wheel ships, and whether they are as it recorded."""
+        for row in self.report["jit"].get("ledger", ()):
+            row["records"] = {}
+            for path, digest in [*row["inputs"].items(), (row["artifact"], row["sha256"])]:
+                if path and path.startswith("/"):
+                    for owner in self.owned(owners, self.canon(path), digest):
+                        if owner["kind"] == "wheel":
+                            row["records"][path] = owner["record"]
 
     def code(self) -> None:
         """Rivals of modules; byte code against source, in a run only where no package ships the source so."""

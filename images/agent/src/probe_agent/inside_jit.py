@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import gc
 import sys
-from typing import Any, Dict, List
+from typing import Any, Dict
 
 from .base import Json, attempt, clean
+from .inside_families import families_state
+from .inside_triton import triton_state
 
 MAX_KERNELS = 20_000
 
@@ -51,59 +52,12 @@ def _cpp() -> Json:
     return found
 
 
-def triton_state() -> Json:
-    """Specializations that live JITFunctions hold. No reflection over kernels: it would start the device."""
-    kind = names_of("triton.runtime.jit").get("JITFunction")
-    if not isinstance(kind, type):
-        return {"loaded": "triton" in sys.modules}
-    rows: List[Json] = []
-    functions = 0
-    for thing in gc.get_objects():
-        if type(thing) is kind and len(rows) < MAX_KERNELS:
-            functions += 1
-            rows += attempt_list(thing)
-    return {"loaded": True, "functions": functions, "kernels": rows}
-
-
-def attempt_list(function: Any) -> List[Json]:
-    """Rows of one JITFunction, or one row with the error."""
-    found = attempt(_kernels, function)
-    return found if isinstance(found, list) else [found]
-
-
-def _kernels(function: Any) -> List[Json]:
-    own = function.__dict__
-    name = "%s.%s" % (
-        own.get("__module__") or own.get("module"),
-        own.get("__qualname__") or own.get("__name__"),
-    )
-    caches = own.get("device_caches") or own.get("cache") or {}
-    rows: List[Json] = []
-    for device, entry in list(dict(caches).items())[:16]:
-        kernels = entry[0] if isinstance(entry, tuple) else entry
-        for key, kernel in list(kernels.items())[:1000]:
-            state = object.__getattribute__(kernel, "__dict__")
-            row = {"function": clean(name, 300), "device": clean(device, 20), "key": clean(key, 1000)}
-            rows.append(
-                dict(row, hash=clean(state.get("hash"), 100), metadata=clean(state.get("metadata"), 2000))
-            )
-    return rows
-
-
 def jit_state() -> Json:
-    """All families. One that is loaded but cannot be read yet is named under `unread`, never left out."""
-    families = (
-        "flashinfer",
-        "deep_gemm",
-        "cutlass",
-        "tilelang",
-        "transformer_engine",
-        "numba",
-        "cupy",
-        "jax",
-    )
+    """All families. One that is loaded but cannot be read is named under `unread`, never left out."""
+    families = attempt(families_state)
     return {
         "inductor": attempt(inductor_state),
         "triton": attempt(triton_state),
-        "unread": [name for name in families if name in sys.modules],
+        "families": families,
+        "unread": sorted(name for name, found in families.items() if "unread" in found),
     }

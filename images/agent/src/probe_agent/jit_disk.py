@@ -28,6 +28,7 @@ ARTIFACTS = (
     ".o",
     ".cubin",
     ".ptx",
+    ".source",
     ".ttir",
     ".ttgir",
     ".llir",
@@ -37,6 +38,7 @@ ARTIFACTS = (
     ".json",
     ".nbi",
     ".nbc",
+    ".ninja",
 )
 COMPILER = re.compile(
     r"^(?:[\w.]+-linux-gnu-)?(?:g\+\+|gcc|c\+\+|cc|clang(?:\+\+)?|cc1(?:plus)?|nvcc|cicc|ptxas|"
@@ -137,7 +139,7 @@ def scan_caches(
                         mapped=path in mapped,
                     )
                 )
-        place["cut_short"] = budget.spent() or place["files"] >= most
+        place["cut_short"] = budget.spent() or place["files"] >= most or len(rows) >= MAX_ARTIFACTS
     return list(places_seen.values()), rows
 
 

@@ -84,6 +84,30 @@ CODES: tuple[Code, ...] = (
         source="rules/probe.md, scenario 31; field report R65",
     ),
     Code(
+        name="JIT_FOREIGN",
+        meaning="compiled code lies in, or was made from, a place outside this worker's caches",
+        remedy="delete the cache and let this image fill it, or ship one that was filled in place",
+        source="rules/probe.md, finding 6; scenario 32",
+    ),
+    Code(
+        name="JIT_MISMATCH",
+        meaning="compiled code is not what its own recorded input compiles to",
+        remedy="delete the entry; look for an override, another compiler or a patched compiler stage",
+        source="rules/probe.md, finding 5; scenario 33",
+    ),
+    Code(
+        name="JIT_STALE",
+        meaning="the source changed after the compiled code that is loaded was made",
+        remedy="delete the artifact and start the worker again",
+        source="rules/probe.md, section 2: cpp_extension, FlashInfer, numba",
+    ),
+    Code(
+        name="EDIT_NO_EFFECT",
+        meaning="a shipped source was edited, and the code that is loaded was made without the edit",
+        remedy="build the wheel again from the edited source, or remove what was compiled ahead of time",
+        source="rules/probe.md, section 5.6; scenario 35",
+    ),
+    Code(
         name="PROCESS_GONE",
         meaning="there is no running process or container of that name",
         remedy="name a process or container that runs on this machine",
