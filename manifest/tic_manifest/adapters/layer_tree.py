@@ -24,7 +24,7 @@ from tic_manifest.formats.git_ids import blob_hasher
 from tic_manifest.model.files import FileEntry, FileKind, LayerTree
 from tic_manifest.ports import Wanted, nothing
 
-QUEUE = 4
+QUEUE = 3
 MAX_RECORD = 8 << 20
 MAX_INDEX = 144 << 20
 """Bytes that the index of all layers of one reading may take in memory, RECORDs included."""
@@ -57,12 +57,14 @@ class _TooMuchError(Exception):
 
 
 class LayerTreeReader:
-    """Takes the unpacked bytes of a layer in pieces and reads them in a thread of its own."""
+    """Takes the unpacked bytes of a layer in pieces; hashes and reads them in a thread of its own."""
 
     def __init__(self, number: int, with_blob_id: Wanted = nothing, budget: Budget | None = None) -> None:
         self.tree = LayerTree(number=number)
         self._with_blob_id = None if with_blob_id is nothing else with_blob_id
         self._budget = budget or Budget()
+        self.length = 0
+        self._hash = hashlib.sha256()
         self._queue: queue.Queue[bytes] = queue.Queue(QUEUE)
         self._ended = False
         self._thread: threading.Thread | None = None
@@ -75,6 +77,7 @@ class LayerTreeReader:
         if self._thread is None:
             self._thread = threading.Thread(target=self._run, daemon=True)
             self._thread.start()
+        self.length += len(piece)
         self._queue.put(piece)
 
     def close(self) -> None:
@@ -85,9 +88,15 @@ class LayerTreeReader:
         self._queue.put(b"")
         self._thread.join()
 
+    def digest(self) -> str:
+        """`sha256:<hex>` of all of the archive, once it ended."""
+        return "sha256:" + self._hash.hexdigest()
+
     def _next(self) -> bytes:
+        """The next piece, which is in the processor's cache now: the archive is hashed with its files."""
         piece = b"" if self._ended else self._queue.get()
         self._ended = not piece
+        self._hash.update(piece)
         return piece
 
     def _run(self) -> None:

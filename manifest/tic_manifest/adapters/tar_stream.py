@@ -62,7 +62,7 @@ class TarStream:
         while (header := self._header()) is not None:
             kind = header[156:157]
             plain = header.isascii() and not header[100:156].translate(None, _PLAIN_NUMBERS)
-            _check_sum(header)
+            _check_sum(header, plain)
             size = _octal(header[124:136]) if plain else read_number(header[124:136])
             if kind in _EXTENDED:
                 extended.add(kind, self._small(size))
@@ -197,13 +197,13 @@ class TarStream:
         return bytes(line[:-1])
 
 
-def _check_sum(header: bytes) -> None:
+def _check_sum(header: bytes, plain: bool) -> None:
     """The sum of all bytes with the field itself as blanks; old tools sum signed bytes.
 
     Adler-32 holds the plain sum plus one in its lower half as long as that is below 65521; of ASCII it is.
     """
-    said = read_number(header[148:156])
-    if header.isascii():
+    said = _octal(header[148:156]) if plain else read_number(header[148:156])
+    if plain:
         total = (zlib.adler32(header[156:], zlib.adler32(header[:148])) & 0xFFFF) - 1
     else:
         bare = header[:148] + header[156:]
@@ -223,9 +223,10 @@ def _octal(field: bytes) -> int:
 
 
 def _mode(field: bytes) -> int:
+    """The permission bits; none where the field is no number, as in some archives of old tools."""
     try:
-        return read_number(field) & 0o7777
-    except TarFormatError:
+        return (read_number(field) if field[0] & 0x80 else int(field.strip(b" \0") or b"0", 8)) & 0o7777
+    except (TarFormatError, ValueError):
         return 0
 
 

@@ -6,7 +6,7 @@ The library reports a cut stream as its end; tools that unpack layers report an 
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from typing import Protocol
 
 _MAGIC = 0xFD2FB528
@@ -20,8 +20,11 @@ class _Readable(Protocol):
 class Frames:
     """A file that passes bytes on and follows the frame structure in them."""
 
-    def __init__(self, stream: _Readable) -> None:
+    def __init__(self, stream: _Readable, window: int, before_large: Callable[[], object]) -> None:
+        """`before_large` is called once, before a frame is passed on whose window is over `window` bytes."""
         self._stream = stream
+        self._window, self._before_large = window, before_large
+        self.large = False
         self._need = self._walk()
         self._wanted = next(self._need)
         self._have = b""
@@ -74,7 +77,7 @@ class Frames:
         single = descriptor >> 5 & 1
         header = (1 - single) + (0, 1, 2, 4)[descriptor & 3] + (single, 2, 4, 8)[descriptor >> 6]
         if header:
-            yield header
+            self._note_window((yield header), descriptor)
         last = 0
         while not last:
             block = int.from_bytes((yield 3), "little")
@@ -82,3 +85,13 @@ class Frames:
             self._skip = 1 if block >> 1 & 3 == 1 else block >> 3
         if descriptor >> 2 & 1:
             yield 4
+
+    def _note_window(self, header: bytes, descriptor: int) -> None:
+        """Window size as of RFC 8878, 3.1.1.1.2; of a frame of a single segment that of its content."""
+        if descriptor >> 5 & 1:
+            size = int.from_bytes(header[(0, 1, 2, 4)[descriptor & 3] :], "little")
+        else:
+            size = (8 + (header[0] & 7)) << 7 + (header[0] >> 3)
+        if size > self._window and not self.large:
+            self.large = True
+            self._before_large()
