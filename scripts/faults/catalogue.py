@@ -120,8 +120,8 @@ FAULTS = (
         (
             Edit(
                 "adapters/git_remote.py",
-                '        if "shallow" in self._run(mirror, argv, specs).err:\n',
-                '        if "shallow" in self._run(mirror, argv, specs).err and depth < 0:\n',
+                '        if "shallow" in words:\n',
+                '        if "shallow" in words and not wants:\n',
             ),
         ),
         ("F33-shallow",),

@@ -22,6 +22,8 @@ MINIMUM = (2, 38)
 
 CONFIG = {
     "advice.detachedHead": "false",
+    # from git 2.43 on a bare repository takes attributes from HEAD's tree; this is the empty tree
+    "attr.tree": "4b825dc642cb6eb9a060e54bf8d69288fbee4904",
     "core.attributesFile": "/dev/null",
     "core.excludesFile": "/dev/null",
     "core.fsmonitor": "false",

@@ -8,8 +8,13 @@ from dataclasses import dataclass
 MAX_TEXT = 1 << 18
 MAX_LINES = 50
 
-_COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
-_FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})[^\n]*\n.*?(?:^ {0,3}\1[`~]*[ \t]*$|\Z)", re.DOTALL | re.MULTILINE)
+_HIDDEN = re.compile(
+    r"<!--.*?(?:-->|\Z)"
+    r"|^ {0,3}(?P<mark>`{3,}|~{3,})[^\n]*\n.*?(?:^ {0,3}(?P=mark)[`~]*[ \t]*$|\Z)",
+    re.DOTALL | re.MULTILINE,
+)
+"""A comment or a fence, whichever begins first: neither counts within the other."""
+
 _LINE = re.compile(r"^[ \t*-]*Depends-On:[ \t]*(\S[^\n]*?)[ \t]*$", re.IGNORECASE | re.MULTILINE)
 _SHORT = re.compile(r"^(?:(?P<owner>[\w.-]+)/(?P<repo>[\w.-]+))?#(?P<number>[1-9][0-9]{0,9})$", re.ASCII)
 _LONG = re.compile(
@@ -46,7 +51,7 @@ def placeholders(text: str) -> tuple[str, ...]:
 def visible(text: str) -> str:
     """The text without HTML comments and fenced code, with plain line ends."""
     plain = text[:MAX_TEXT].replace("\r\n", "\n").replace("\r", "\n")
-    return _FENCE.sub("", _COMMENT.sub("", plain))
+    return _HIDDEN.sub("", plain)
 
 
 def _target(word: str) -> Declared | None:

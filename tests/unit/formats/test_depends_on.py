@@ -20,6 +20,8 @@ URL = "https://forge.invalid/o/r/pull/5"
         ("```\nDepends-On: #7\n```\nDepends-On: #8", [("", "", "", 8)]),
         ("~~~ text\nDepends-On: #7\n~~~", []),
         ("```\nnever closed\nDepends-On: #7", []),
+        ("```\n<!-- shown\n```\nDepends-On: #8", [("", "", "", 8)]),
+        ("<!--\n```\n-->\nDepends-On: #8\n```", [("", "", "", 8)]),
         ("This Depends-On: #7 in a sentence", []),
         ("Depends-On: https://other.invalid/x/y/-/merge_requests/3", [("", "", "", 0)]),
         ("Depends-On: #0", []),
