@@ -55,6 +55,10 @@ def time_scale() -> float:
     return float(os.environ.get("TIC_TIME_SCALE", "1"))
 
 
+class _Server6(ThreadingHTTPServer):
+    address_family = socket.AF_INET6
+
+
 class Server:
     """Answers on a free loopback port (or the one given) from its start until `close`."""
 
@@ -63,10 +67,10 @@ class Server:
     ) -> None:
         self.log: list[str] = []
         handler = type("Handler", (_Handler,), {"answer": staticmethod(answer), "log": self.log})
-        self._server = ThreadingHTTPServer((host, port), handler)
+        self._server = (_Server6 if ":" in host else ThreadingHTTPServer)((host, port), handler)
         self._server.daemon_threads = True
         self._server.block_on_close = False
-        self.address = f"{host}:{self._server.server_address[1]}"
+        self.address = f"{f'[{host}]' if ':' in host else host}:{self._server.server_address[1]}"
         self.url = f"http://{self.address}"
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True)
         self._thread.start()
