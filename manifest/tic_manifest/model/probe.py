@@ -138,6 +138,17 @@ class Unloadable(Observed):
     tried: bool
 
 
+class OrderDependent(Observed):
+    """A needed library that is one file as it was loaded, and another by the search of who needs it."""
+
+    library: str
+    needed_by: str
+    mapped: str
+    mapped_sha256: Sha256Hex | None
+    search: str
+    search_sha256: Sha256Hex
+
+
 class Imports(Observed):
     """The scan for swallowed import errors of one process."""
 
@@ -147,6 +158,7 @@ class Imports(Observed):
     broken: tuple[BrokenImport, ...]
     absent: tuple[BrokenImport, ...]
     unloadable: tuple[Unloadable, ...]
+    order: tuple[OrderDependent, ...] = ()
     scanned: Count
     not_scanned: Count
     errors: tuple[str, ...]

@@ -42,6 +42,7 @@ CHECKS: dict[str, tuple[Rule, ...]] = {
         probe_libraries.duplicates,
         probe_libraries.mixed_families,
         probe_libraries.cuda_majors,
+        probe_libraries.order_dependent,
         probe_host.compat_driver,
         probe_python.undefined_symbols,
     ),

@@ -85,6 +85,23 @@ def mixed_families(view: View) -> list[Finding]:
     return found
 
 
+def order_dependent(view: View) -> list[Finding]:
+    """LIB_ORDER_DEPENDENT: a note, since what was loaded is known; in another order it is another."""
+    rows = {(one.library, one.mapped, one.search): one for scan in view.imports() for one in scan.order}
+    return [
+        note(
+            "LIB_ORDER_DEPENDENT",
+            library,
+            actual={
+                "mapped": f"{mapped} sha256:{one.mapped_sha256}",
+                "search": f"{search} sha256:{one.search_sha256}",
+            },
+            evidence={"role": view.role, "needed_by": one.needed_by},
+        )
+        for (library, mapped, search), one in sorted(rows.items(), key=lambda row: row[0])
+    ]
+
+
 def cuda_majors(view: View) -> list[Finding]:
     """LIB_CUDA_MAJOR_MIX: CUDA libraries whose SONAMEs end in different majors."""
     found = []

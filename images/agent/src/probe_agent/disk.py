@@ -12,6 +12,7 @@ from .jit_disk import compile_commands, compiler_rows, environ_of, guess_family,
 from .jit_ledger import build_ledger, ledger_paths
 from .jit_names import name_kernels
 from .ldso import Linker
+from .order import order_dependent
 from .owners import Owners, scan_distributions, unique_folders
 from .places import add_rivals, archive_of
 from .undefined import Resolver, add_undefined
@@ -276,6 +277,9 @@ class Analysis:
         report = Swallowed(self.root, view, broken).run()
         failed = attempt(add_undefined, report, extensions, Resolver(self.root, mapped, linker))
         report["errors"] += [failed["error"]] if failed else []
+        rows = [row for row in self.files if row["path"] in mapped]
+        bare = Linker(self.root, linker.library_path, {})
+        report["order"] = order_dependent(rows, linker.loaded, bare)
         tried = {row["module"] for row in report["broken"]}
         report["unloadable"] = [dict(row, tried=row["module"] in tried) for row in broken[:500]]
         return dict(report, pid=pid, label=view["label"], view_of_process=process is not None)

@@ -53,4 +53,10 @@ CODES: tuple[Code, ...] = (
         remedy="install the version of the other library that the finding names",
         source="field report R52",
     ),
+    Code(
+        name="LIB_ORDER_DEPENDENT",
+        meaning="a library would be another file had its user been loaded first",
+        remedy="keep one of the two files in the image",
+        source="field report R51",
+    ),
 )
