@@ -304,5 +304,8 @@ def test_a_library_that_another_order_would_load_from_elsewhere_is_a_note() -> N
            "search": "/b/libnccl.so.2", "search_sha256": "b" * 64}  # fmt: skip
     checks, findings = judge(lambda r: r["imports"][0].update(order=[row, row]))
     assert [(f.code, f.note, f.subject) for f in findings] == [("LIB_ORDER_DEPENDENT", True, "libnccl.so.2")]
-    assert findings[0].actual == {"mapped": f"/a/libnccl.so.2 sha256:{A}", "search": f"/b/libnccl.so.2 sha256:{'b' * 64}"}
+    assert findings[0].actual == {
+        "mapped": f"/a/libnccl.so.2 sha256:{A}",
+        "search": f"/b/libnccl.so.2 sha256:{'b' * 64}",
+    }
     assert checks["libraries"].status is Status.PASS
