@@ -26,12 +26,20 @@ from tic_manifest.formats.artifact import (
     evidence_layers,
     merge_referrers,
     referrers_bytes,
+    sbom_layer,
 )
 from tic_manifest.formats.canonical import digest_of
 from tic_manifest.formats.statement import Signed
 from tic_manifest.formats.strict_json import load_json
 from tic_manifest.model.base import Digest
-from tic_manifest.model.delivery import BUNDLE_TYPE, DSSE_TYPE, EVIDENCE_TYPE, STATEMENT_TYPE
+from tic_manifest.model.delivery import (
+    BUNDLE_TYPE,
+    DSSE_TYPE,
+    EVIDENCE_TYPE,
+    SBOM_FILE,
+    SBOM_TYPE,
+    STATEMENT_TYPE,
+)
 from tic_manifest.model.oci import INDEX, MANIFEST, REF_NAME, Descriptor
 from tic_manifest.model.receipt import Artifact
 
@@ -163,6 +171,7 @@ def attach(
         artifacts = [_put_artifact(writer, kind, subject, (layer,))]
         if subject is platform:
             artifacts.append(_put_evidence(writer, platform, evidence))
+            artifacts += _put_sbom(writer, platform, evidence)
         if signed:
             entries[f"{fallback_tag(subject.digest)}.att"] = _put_attestation(writer, signed)
         entries[fallback_tag(subject.digest)] = _put_referrers(layout, writer, subject.digest, artifacts)
@@ -209,6 +218,16 @@ def _put_evidence(
         else:
             writer.put_file(content, one.digest, one.size)
     return _put_artifact(writer, EVIDENCE_TYPE, platform, evidence_layers(files))
+
+
+def _put_sbom(
+    writer: LayoutWriter, platform: Descriptor, evidence: Mapping[str, bytes | Path]
+) -> list[Descriptor]:
+    """The SBOM as an artifact of its own, where tools look for one; its bytes are those of the evidence."""
+    if SBOM_FILE not in evidence:
+        return []
+    file = artifact_of(SBOM_FILE, evidence[SBOM_FILE])
+    return [_put_artifact(writer, SBOM_TYPE, platform, (sbom_layer(file),))]
 
 
 def _put_attestation(writer: LayoutWriter, signed: Signed) -> Descriptor:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from tic_manifest.formats.canonical import digest_of
-from tic_manifest.model.delivery import DSSE_TYPE, EVIDENCE_LAYER, STATEMENT_TYPE
+from tic_manifest.model.delivery import DSSE_TYPE, EVIDENCE_LAYER, SBOM_TYPE, STATEMENT_TYPE
 from tic_manifest.model.oci import EMPTY, INDEX, MANIFEST, TITLE, Descriptor
 from tic_manifest.model.receipt import Artifact
 
@@ -86,6 +86,13 @@ def evidence_layers(files: Iterable[Artifact]) -> tuple[Descriptor, ...]:
     return tuple(
         Descriptor(media_type=EVIDENCE_LAYER, digest=one.digest, size=one.size, annotations={TITLE: one.name})
         for one in sorted(files, key=lambda one: one.name)
+    )
+
+
+def sbom_layer(file: Artifact) -> Descriptor:
+    """The only layer of an SBOM's artifact."""
+    return Descriptor(
+        media_type=SBOM_TYPE, digest=file.digest, size=file.size, annotations={TITLE: file.name}
     )
 
 

@@ -23,6 +23,8 @@ STATEMENT_TYPE = "application/vnd.in-toto+json"
 BUNDLE_TYPE = "application/vnd.dev.sigstore.bundle.v0.3+json"
 DSSE_TYPE = "application/vnd.dsse.envelope.v1+json"
 EVIDENCE_TYPE = "application/vnd.tic-manifest.evidence.v1"
+SBOM_FILE = "sbom.cdx.json"
+SBOM_TYPE = "application/vnd.cyclonedx+json"
 EVIDENCE_LAYER = "application/octet-stream"
 
 Number = Annotated[int, Field(ge=0)]

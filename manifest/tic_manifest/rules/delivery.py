@@ -20,15 +20,17 @@ from tic_manifest.rules.delivery_probe import judge_probe
 from tic_manifest.rules.delivery_runs import judge_runs
 from tic_manifest.rules.dossier import Dossier, read_dossier, side
 from tic_manifest.rules.rows import STATUSES, rows
+from tic_manifest.rules.sbom import CHECK as SBOM
+from tic_manifest.rules.sbom import judge_sbom
 from tic_manifest.rules.validation import Compared, judge_all
 
 UNMEASURED = "no run of this delivery measures it"
-BY_DEFAULT_OUT = frozenset({"build.reproducible"})
-"""A rebuild that was not made blocks nothing (issue 2, item 7); printed and delivered all the same."""
+BY_DEFAULT_OUT = frozenset({"build.reproducible", SBOM})
+"""No rebuild (issue 2, item 7), or no SBOM beside the evidence, blocks nothing and is printed."""
 NEVER_OUT = frozenset({"delivery.bound", "build.layers", "workers.asked"})
 """What the evidence is about at all: no recipe and no checklist leaves these out."""
 BY_SHORT_NAME = frozenset({"validation", "status"})
-SHORT = frozenset({"build.reproducible", "build.hermetic", "workers.shutdown"})
+SHORT = frozenset({SBOM, "build.reproducible", "build.hermetic", "workers.shutdown"})
 UNMEASURABLE = frozenset({"quality", "performance"})
 """Statuses that no comparison of bytes can decide."""
 
@@ -67,6 +69,7 @@ def judge_evidence(dossier: Dossier, image: JudgedImage) -> Judged:
         judge_runs(dossier),
         _measured(dossier, compared),
         _approval(dossier),
+        judge_sbom(dossier),
     ]
     checks = _with_states(dossier.lock.recipe, [check for found, _ in parts for check in found])
     findings = [one for _, found in parts for one in found]

@@ -11,6 +11,7 @@ from tic_manifest.formats.strict_json import read_model
 from tic_manifest.model.base import Digest
 from tic_manifest.model.delivery import (
     PREDICATE_TYPE,
+    SBOM_FILE,
     SCHEMA,
     STATEMENT_V1,
     Delivery,
@@ -25,6 +26,7 @@ from tic_manifest.model.record import WorkerRecord
 from tic_manifest.ports import Clock, Runs, Work
 from tic_manifest.rules.delivery import Judged, judge_evidence
 from tic_manifest.rules.dossier import APPROVAL, BUILD_LOG, LOCK, evidence_names, read_dossier
+from tic_manifest.rules.sbom import sbom_bytes
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,12 +51,13 @@ class Assembled:
 def collect(
     lock: LoadedLock, receipts: Mapping[str, bytes], runs: Runs, work: Work, approval: bytes | None
 ) -> dict[str, bytes]:
-    """Evidence by name: lock, receipts, build log, records, observations, scores, approval."""
+    """Evidence by name: lock, receipts, build log, records, observations, scores, approval, SBOM."""
     files = {LOCK: lock.raw} | {f"receipts/{stage}.json": raw for stage, raw in receipts.items()}
     log = work.read("logs/build.log")
     files |= {BUILD_LOG: log} if log is not None else {}
     files |= {APPROVAL: approval} if approval is not None else {}
-    return files | _outputs(files, runs)
+    sbom = sbom_bytes(read_dossier(files))
+    return files | _outputs(files, runs) | ({SBOM_FILE: sbom} if sbom is not None else {})
 
 
 def _outputs(files: Mapping[str, bytes], runs: Runs) -> dict[str, bytes]:

@@ -19,7 +19,14 @@ from tic_manifest.formats.statement import (
     read_statement,
 )
 from tic_manifest.model.base import Digest
-from tic_manifest.model.delivery import BUNDLE_TYPE, DSSE_TYPE, EVIDENCE_TYPE, STATEMENT_TYPE, Statement
+from tic_manifest.model.delivery import (
+    BUNDLE_TYPE,
+    DSSE_TYPE,
+    EVIDENCE_TYPE,
+    SBOM_TYPE,
+    STATEMENT_TYPE,
+    Statement,
+)
 from tic_manifest.model.oci import MANIFEST_TYPES, Descriptor, ImageManifest
 from tic_manifest.model.receipt import Artifact
 from tic_manifest.model.verdict import Finding, Status, finding, note
@@ -42,8 +49,17 @@ class Attached:
     candidates: dict[Digest, Candidate] = field(default_factory=dict)
     blobs: list[tuple[Descriptor, str]] = field(default_factory=list)
     kinds: dict[str, str] = field(default_factory=dict)
+    sboms: dict[str, set[Digest]] = field(default_factory=dict)
+    """Artifacts of CycloneDX documents and their layers: ours only where they are evidence."""
     findings: list[Finding] = field(default_factory=list)
     notes: list[Finding] = field(default_factory=list)
+
+    def foreign_sboms(self) -> list[Finding]:
+        """Notes on the SBOMs that no delivery manifest names as evidence; they are listed, not parsed."""
+        predicates = [one.statement.value.predicate for one in self.candidates.values()]
+        named = {file.digest for one in predicates for file in one.evidence}
+        strange = [where for where, layers in self.sboms.items() if not layers or layers - named]
+        return [note("FOREIGN_ARTIFACT", where, actual=SBOM_TYPE) for where in strange]
 
 
 def find_attached(
@@ -176,6 +192,9 @@ class _Finder:
 
     def _known(self, artifact: ImageManifest, subject: Digest, where: str) -> None:
         kind = artifact.type_of_artifact
+        if kind == SBOM_TYPE:
+            self.found.sboms[where] = {layer.digest for layer in artifact.layers}
+            return
         if kind not in {STATEMENT_TYPE, BUNDLE_TYPE, EVIDENCE_TYPE}:
             self.found.notes.append(note("FOREIGN_ARTIFACT", where, actual=kind))
             return

@@ -105,7 +105,7 @@ class _Verification:
         checks = with_states(rows, self._options.policy)
         findings = [*read.documents, *read.presence, *(content or []), *self._findings]
         findings = without_unasked(findings, checks)
-        notes = [*read.notes, *self._attached.notes]
+        notes = [*read.notes, *self._attached.notes, *self._attached.foreign_sboms()]
         return self._report(report("verify", checks, [*findings, *notes], subjects=self._labels()))
 
     def _row(self, check_id: str, found: Sequence[Finding], subject: str = "") -> None:

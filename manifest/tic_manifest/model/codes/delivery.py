@@ -18,6 +18,12 @@ CODES: tuple[Code, ...] = (
         source="design.md: what was not looked at is never a pass",
     ),
     Code(
+        name="SBOM_MISMATCH",
+        meaning="the SBOM that travels is not the one that follows from the lock and the build receipt",
+        remedy="assemble again; nobody writes an SBOM by hand",
+        source="rules/image-verify.md AC-7: derived from the lock, not from scanning",
+    ),
+    Code(
         name="SUBJECT",
         meaning="a delivery manifest is about another image than the one it is attached to",
         remedy="attach the delivery manifest of this image",
