@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import io
 import sys
 import tracemalloc
 from collections.abc import Iterator
@@ -14,7 +15,8 @@ import pytest
 import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tic_manifest.adapters.blobs import read_blobs
+from tic_manifest.adapters.blobs import LARGE_WINDOW, read_blobs
+from tic_manifest.adapters.zstd_frames import Frames
 from tic_manifest.model.oci import Blob, BlobFact, Descriptor, Encoding
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "kit"))
@@ -97,6 +99,46 @@ def test_a_layer_that_unpacks_to_much_more_needs_little_memory(pack: Any) -> Non
     tracemalloc.stop()
     assert fact.unpacked == 300 << 20 and not fact.error
     assert peak < 32 << 20
+
+
+def framed(window_log: int, data: bytes) -> bytes:
+    """A frame that says a window of 2^`window_log` bytes and no size of its content."""
+    asked = zstandard.ZstdCompressionParameters(window_log=window_log, write_content_size=False)
+    packer = zstandard.ZstdCompressor(compression_params=asked).compressobj()
+    return packer.compress(data) + packer.flush()
+
+
+@pytest.mark.parametrize(("log", "large"), [(23, False), (24, True), (27, True)])
+@pytest.mark.parametrize("piece", [1, 1 << 16])
+def test_a_large_window_is_seen_before_its_frame_is_passed_on(log: int, large: bool, piece: int) -> None:
+    raw = zstandard.compress(b"first") + framed(log, b"data" * 100)
+    stream, seen, passed = io.BytesIO(raw), [], 0
+    frames = Frames(stream, LARGE_WINDOW, lambda: seen.append(passed))
+    while data := frames.read(piece):
+        passed += len(data)
+    assert frames.complete and frames.large is large and len(seen) == large
+    assert all(before < len(raw) for before in seen)
+
+
+def test_layers_with_large_windows_wait_for_each_other_and_are_read() -> None:
+    raws = [framed(27, bytes([number]) * 1000) for number in range(6)]
+    raws[3] = raws[3][:-1]  # one that breaks off gives its place free as well
+    blobs = [
+        Blob(
+            descriptor=Descriptor(media_type="x/y", digest=digest_of(raw), size=len(raw)),
+            encoding=Encoding.ZSTD,
+        )
+        for raw in raws
+    ]
+
+    class Several:
+        def blob(self, digest: str, size: int) -> Iterator[bytes]:
+            return iter([raw for raw in raws if digest_of(raw) == digest])
+
+    source: Any = Several()
+    facts = read_blobs(source, blobs, Quiet())
+    assert [bool(fact.error) for fact in facts] == [False, False, False, True, False, False]
+    assert [fact.unpacked for fact in facts if not fact.error] == [1000] * 5
 
 
 def test_facts_come_in_the_order_of_the_blobs() -> None:
