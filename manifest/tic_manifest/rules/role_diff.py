@@ -127,7 +127,7 @@ def _by_name(side: Side) -> dict[str, list[Library]]:
 def _compilers(left: Side, right: Side) -> Iterator[Difference]:
     for name in sorted(left.compilers.keys() & right.compilers.keys()):
         mine, other = left.compilers[name], right.compilers[name]
-        if mine != other:
+        if not set(mine) & set(other):
             sides = _both(left, right, list(mine), list(other))
             yield Difference(rank=1, kind="compiler", name=name, sides=sides, blocks=True)
 
@@ -148,12 +148,19 @@ def _views(side: Side, name: str) -> JsonValue:
 
 
 def _kernels(left: Side, right: Side) -> Iterator[Difference]:
-    """Compiled kernels of one name with no code in common."""
+    """Compiled kernels of one name and specialization with no code in common."""
     for name in sorted(left.kernels.keys() & right.kernels.keys()):
         mine, other = left.kernels[name], right.kernels[name]
-        if not set(mine) & set(other):
-            sides = _both(left, right, list(mine), list(other))
+        specs = [
+            spec for spec in sorted(mine.keys() & other.keys()) if not set(mine[spec]) & set(other[spec])
+        ]
+        if specs:
+            sides = _both(left, right, _codes(mine, specs), _codes(other, specs))
             yield Difference(rank=1, kind="JIT specialization", name=name, sides=sides)
+
+
+def _codes(kernel: Mapping[str, tuple[str, ...]], specs: list[str]) -> JsonValue:
+    return {spec: list(kernel[spec]) for spec in specs}
 
 
 def _cpu(left: Side, right: Side) -> Iterator[Difference]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -57,7 +58,8 @@ class Side:
     files: Mapping[str, Mapping[str, str]]
     libraries: tuple[Library, ...]
     environments: tuple[Views, ...]
-    kernels: Mapping[str, tuple[str, ...]]
+    kernels: Mapping[str, Mapping[str, tuple[str, ...]]]
+    """By family and name: specialization to hashes of code."""
     compilers: Mapping[str, tuple[str, ...]]
     symbols: Mapping[str, tuple[str, str | None]]
     cpu: Mapping[str, str]
@@ -159,14 +161,21 @@ def _environments(view: View) -> tuple[Views, ...]:
     return tuple(views_of(view, process) for process in last.values())
 
 
-def _kernels(view: View) -> dict[str, tuple[str, ...]]:
-    """Kernels by family and name, with the hash of their code: raw bytes carry paths of the cache."""
-    found: dict[str, set[str]] = {}
-    for one in view.report.jit.artifacts:
-        code = one.code.text_sha256 if isinstance(one.code, CodeIdentity) else None
-        for kernel in one.kernels if code else ():
-            found.setdefault(f"{one.family} {kernel}", set()).add(code or "")
-    return {name: tuple(sorted(codes)) for name, codes in found.items()}
+def _kernels(view: View) -> dict[str, dict[str, tuple[str, ...]]]:
+    """Kernels by family and name: specialization to hashes of code; raw bytes carry paths of the cache."""
+    found: dict[str, dict[str, set[str]]] = {}
+    for one in view.report.jit.ledger:
+        code = one.code_sha256 or one.sha256
+        if one.kernel and code and one.loaded is not False:
+            spec = json.dumps(one.specialization, sort_keys=True)
+            found.setdefault(f"{one.family} {one.kernel}", {}).setdefault(spec, set()).add(code)
+    told = frozenset(found)
+    for artifact in view.report.jit.artifacts:
+        text = artifact.code.text_sha256 if isinstance(artifact.code, CodeIdentity) else None
+        for name in (f"{artifact.family} {kernel}" for kernel in artifact.kernels):
+            if text and name not in told:
+                found.setdefault(name, {}).setdefault("", set()).add(text)
+    return {name: {spec: tuple(sorted(c)) for spec, c in specs.items()} for name, specs in found.items()}
 
 
 def _compilers(view: View) -> dict[str, tuple[str, ...]]:
@@ -174,6 +183,9 @@ def _compilers(view: View) -> dict[str, tuple[str, ...]]:
     for one in view.report.jit.compilers:
         if isinstance(one.sha256, str) and (one.seen_running or one.configured_as):
             found.setdefault(one.path.rpartition("/")[2], set()).add(one.sha256)
+    for entry in view.report.jit.ledger:
+        if entry.compiler and entry.loaded is not False:
+            found.setdefault(f"compiler of {entry.family}", set()).add(entry.compiler)
     return {name: tuple(sorted(hashes)) for name, hashes in found.items()}
 
 

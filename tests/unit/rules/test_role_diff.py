@@ -116,12 +116,22 @@ def test_what_a_role_declares_is_a_note(left: Change, right: Change, subject: st
     assert checks[0].status is Status.PASS
 
 
+def entry(code: str, compiler: str = "ptxas 12.8", **specialization: Any) -> Json:
+    """A specialization of a Triton kernel in the ledger."""
+    empty: Json = {"inputs": {}, "artifact": None, "sha256": None, "origin": "this_run", "loaded": True, "foreign": [],
+                   "stale": [], "error": None, "key": None}  # fmt: skip
+    return {**empty, "family": "triton", "kernel": "add", "code_sha256": code, "compiler": compiler,
+            "specialization": specialization}  # fmt: skip
+
+
 NOTES: list[tuple[str, Change, Change, str]] = [
     ("a variable", variable("OMP_NUM_THREADS", "2"), variable("OMP_NUM_THREADS", "1"), "OMP_NUM_THREADS"),
     ("a variable on one side", nothing, variable("ATEN_CPU_CAPABILITY", "default"), "ATEN_CPU_CAPABILITY"),
     ("a kernel", lambda d: d["jit"]["artifacts"].append({**KERNEL, "code": {"text_sha256": A, "comment": []}}),
      lambda d: d["jit"]["artifacts"].append({**KERNEL, "code": {"text_sha256": B, "comment": []}}),
      "inductor cpp_fused_add_0"),
+    ("a specialization of the ledger", lambda d: d["jit"].setdefault("ledger", []).append(entry(A)),
+     lambda d: d["jit"].setdefault("ledger", []).append(entry(B)), "triton add"),
     ("a binding", lambda d: d["inside"][0].update(symbols=[{"name": "cos", "object": "/usr/lib/libc.so.6"}]),
      lambda d: d["inside"][0].update(symbols=[{"name": "cos", "object": "/x/libpre.so"}]), "cos"),
     ("a processor", lambda d: d.update(host={"cpu": {"model name": "one"}}),
@@ -156,6 +166,8 @@ SILENT: list[tuple[str, Change, Change]] = [
     ("an Inductor library with other paths in it",
      lambda d: d["jit"]["artifacts"].append({**KERNEL, "sha256": A, "code": {"text_sha256": A, "comment": []}}),
      lambda d: d["jit"]["artifacts"].append({**KERNEL, "sha256": B, "code": {"text_sha256": A, "comment": []}})),
+    ("another specialization of the same kernel", lambda d: d["jit"].setdefault("ledger", []).append(entry(A, n="i32")),
+     lambda d: d["jit"].setdefault("ledger", []).append(entry(B, n="i64"))),
     ("a compiler that one role ran", lambda d: d["jit"]["compilers"].append({**GCC, "sha256": A}), nothing),
 ]  # fmt: skip
 
@@ -163,6 +175,15 @@ SILENT: list[tuple[str, Change, Change]] = [
 @pytest.mark.parametrize(("left", "right"), [s[1:] for s in SILENT], ids=[s[0] for s in SILENT])
 def test_nothing_false_is_named(left: Change, right: Change) -> None:
     assert judge(left, right)[1] == []
+
+
+def test_another_assembler_of_the_ledger_fails() -> None:
+    checks, findings = judge(
+        lambda d: d["jit"].setdefault("ledger", []).append(entry(A, "ptxas 12.8")),
+        lambda d: d["jit"].setdefault("ledger", []).append(entry(A, "ptxas 12.9")),
+    )
+    assert [(f.subject, f.status) for f in findings] == [("compiler of triton", Status.FAIL)]
+    assert checks[0].status is Status.FAIL
 
 
 def test_numerics_come_first() -> None:
