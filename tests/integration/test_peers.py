@@ -16,9 +16,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import requests
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "scenarios" / "lib"))
+sys.path.insert(0, str(Path(__file__).parents[2] / "scripts"))
 from delivered import Delivered, new_key, push
+from scenarios.httpd import Request, Server
+from scenarios.registry import Registry
+from scenarios.reply import Reply
 
 SCRIPT = Path(__file__).parents[2] / "scripts" / "registry"
 KIND = "https://tic-manifest.dev/delivery/v1"
@@ -202,6 +207,35 @@ def test_the_commands_of_the_guide_carry_everything(bench: Bench) -> None:
             run(*spelled_out(bench, line, there))
         report = bench.verify(f"{there}@{bench.index}")
         assert report["outcome"] == "pass", (block, report["findings"])
+
+
+@pytest.mark.parametrize("stops_at", [1, 4, 9])
+def test_a_push_that_dies_leaves_no_tag_and_the_same_command_goes_on(
+    bench: Bench, tmp_path: Path, stops_at: int
+) -> None:
+    need("oras")
+    store, puts = Registry(tmp_path / "store", tmp_path), 0
+
+    def answer(request: Request) -> Any:
+        nonlocal puts
+        puts += request.method == "PUT"
+        return Reply(403) if request.method == "PUT" and puts == stops_at else store.answer(request)
+
+    server = Server(answer)
+    try:
+        there = f"{server.address}/team/image"
+        push_it = ["oras", "cp", "-r", "--concurrency", "1", "--from-oci-layout", "--to-plain-http"]
+        push_it += [f"layout@{bench.index}", f"{there}:delivered"]
+        assert subprocess.run(push_it, capture_output=True, check=False).returncode != 0
+        assert (
+            requests.get(f"http://{server.address}/v2/team/image/manifests/delivered", timeout=9).status_code
+            == 404
+        )
+        run(*push_it)
+        assert run("oras", "resolve", "--plain-http", f"{there}:delivered").strip() == bench.index
+        assert bench.verify(f"{there}@{bench.index}")["outcome"] == "pass"
+    finally:
+        server.close()
 
 
 CARRIES = ("skopeo copy", "oras cp")
