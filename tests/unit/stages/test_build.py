@@ -13,7 +13,8 @@ import pytest
 from tic_manifest.adapters.layout_read import LayoutReader
 from tic_manifest.adapters.store import FileStore
 from tic_manifest.adapters.work import WorkFolder
-from tic_manifest.errors import RefusedError, UnavailableError
+from tic_manifest.cli.measuring import built
+from tic_manifest.errors import PersonError, RefusedError, UnavailableError
 from tic_manifest.formats.canonical import canonical_bytes
 from tic_manifest.formats.lock import recipe_data, recipe_digest
 from tic_manifest.formats.recipe import read_recipe
@@ -259,3 +260,20 @@ def test_too_little_disk_is_said_with_the_number_before_anything_is_asked(world:
     assert "bytes" in caught.value.expected
     assert caught.value.actual == "10 bytes"
     assert world.asked() == []
+
+
+def test_a_digest_says_which_image_wherever_the_reference_says_it_lies(world: World) -> None:
+    session = world.session()
+    receipt = world.build(session)
+    assert isinstance(receipt.body, BuildBody)
+    for digest in (receipt.platform_digest, receipt.body.index_digest):
+        for place in ("registry.example/team/image", f"oci:{world.work.root}/layout", "[::1]:5000/x"):
+            assert built(session, f"{place}@{digest}") == receipt
+    assert built(session, None) == receipt
+    for text, code in (
+        (f"registry.example/team/image@sha256:{'0' * 64}", "NOT_CLEAN"),
+        ("registry.example/team/image:latest", "MUTABLE_REF"),
+    ):
+        with pytest.raises(PersonError) as caught:
+            built(session, text)
+        assert (caught.value.code, caught.value.exit_code) == (code, 2)
