@@ -42,6 +42,8 @@ class TarFiles:
         self.path = path
         self._members: dict[str, tuple[int, int]] = {}
         self._links: dict[str, str] = {}
+        if path.exists() and not path.is_file():  # a pipe would be waited for
+            raise self._unusable("not a plain file")
         try:
             with tarfile.open(path, "r:", tarinfo=BoundedHeader) as archive:
                 self._list(archive)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -126,8 +127,10 @@ def test_a_file_that_is_no_whole_tar(
     assert (raised.value.code, raised.value.exit_code) == ("LAYOUT", exit_code)
     with pytest.raises(TicError):
         open_archive(tmp_path / "absent.tar", None)
-    with pytest.raises(TicError):
-        open_archive(tmp_path, None)
+    os.mkfifo(tmp_path / "pipe")
+    for place in (tmp_path, tmp_path / "pipe", Path(os.devnull)):
+        with pytest.raises(TicError):
+            open_archive(place, None)
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
