@@ -15,6 +15,7 @@ from tic_manifest.formats.strict_json import MAX_DEPTH, load_json
 from fuzzers import documents, seeds, sources
 from fuzzers.archive import run_archive, run_packed
 from fuzzers.command import Command
+from fuzzers.saved import Saved
 
 
 @dataclass(kw_only=True)
@@ -88,6 +89,7 @@ def run_reference(data: bytes) -> None:
 
 
 _COMMAND = Command()
+_SAVED = Saved()
 
 TARGETS = {
     "json": Target(says="the strict JSON reader", run=run_json, seeds=seeds.json_documents),
@@ -105,6 +107,10 @@ TARGETS = {
     ),
     "listing": Target(
         says="listings of trees, entry points of wheels", run=sources.run_listing, seeds=sources.listings,
+    ),
+    "saved": Target(
+        says="archives of docker save", run=_SAVED.run, seeds=_SAVED.seeds, longest=1 << 16,
+        prepare=_SAVED.prepare,
     ),
     "cli": Target(
         says="tic-manifest verify on a delivery with one spoiled document or blob", run=_COMMAND.run,
