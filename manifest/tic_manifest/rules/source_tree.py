@@ -109,6 +109,7 @@ class _Held:
         mapped = self._mapped(row)
         if row in self._generated:
             self._kinds["generated"].append(row)
+            self._matched.update(mapped)
         elif not entry.blob_id:
             what = "git's id of this file was not computed"
             yield self._wrong(path, entry, None, what, status=Status.INCONCLUSIVE)

@@ -264,6 +264,15 @@ def test_an_undeclared_generated_file_does_not_pass() -> None:
     ]
 
 
+def test_a_generated_file_that_the_head_has_too_is_listed_once() -> None:
+    head = Head(files={**PLAIN, "alpha/_version.py": b"v = 0\n"})
+    built = Wheel(files={**PLAIN, "alpha/_version.py": b"v = 1\n"})
+    more = "    build: {generated: [alpha/_version.py]}\n"
+    found = check_sources(tree_of(built=built), sources_of(head, built, more), "image")
+    listed = [one.evidence["kind"] for one in found if one.code == "NOT_IN_TREE"]
+    assert listed == ["generated"]
+
+
 def test_native_code_is_compiled_from_sources_of_the_head_or_fails() -> None:
     built = Wheel(files={**PLAIN, "alpha/_C.abi3.so": b"\x7fELF"})
     found = said(tree_of(built=built), sources_of(built=built))
