@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import hashlib
 import sys
-import tempfile
 import traceback
 from pathlib import Path
 
@@ -55,15 +54,15 @@ def main() -> None:
     parser.add_argument("--seconds", type=int, default=0)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--replay", type=Path)
+    parser.add_argument("--folder", type=Path, required=True)
     asked = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="tic-fuzz-") as folder:
-        target = TARGETS[asked.target]
-        target.prepare(Path(folder))
-        keeper = Keeper(target, asked.keep)
-        if asked.replay:
-            keeper.run(asked.replay.read_bytes())
-            sys.exit(1 if keeper.found else 0)
-        _fuzz(keeper, target, asked, Path(folder) / "corpus")
+    target = TARGETS[asked.target]
+    target.prepare(asked.folder)
+    keeper = Keeper(target, asked.keep)
+    if asked.replay:
+        keeper.run(asked.replay.read_bytes())
+        sys.exit(1 if keeper.found else 0)
+    _fuzz(keeper, target, asked, asked.folder / "corpus")
 
 
 def _fuzz(keeper: Keeper, target: Target, asked: argparse.Namespace, corpus: Path) -> None:

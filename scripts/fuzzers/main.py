@@ -6,6 +6,7 @@ import argparse
 import re
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -68,7 +69,9 @@ def _options(argv: Sequence[str]) -> argparse.Namespace:
 
 
 def _replay(asked: argparse.Namespace) -> int:
-    return subprocess.run([*_child(asked.target[0], asked), "--replay", asked.replay], check=False).returncode
+    with tempfile.TemporaryDirectory(prefix="tic-fuzz-") as folder:
+        argv = [*_child(asked.target[0], asked), "--folder", folder, "--replay", asked.replay]
+        return subprocess.run(argv, check=False).returncode
 
 
 def _child(name: str, asked: argparse.Namespace) -> list[str]:
@@ -82,7 +85,10 @@ def _fuzz(name: str, seconds: float, asked: argparse.Namespace) -> Outcome:
     outcome, began, seed = Outcome(name), time.monotonic(), asked.seed
     while (left := seconds - (time.monotonic() - began)) >= 1 and len(outcome.findings) < 50:
         argv = [*_child(name, asked), "--seconds", str(int(left)), "--seed", str(seed)]
-        text, code = _run(argv, left + SLACK)
+        with tempfile.TemporaryDirectory(
+            prefix="tic-fuzz-"
+        ) as folder:  # libFuzzer leaves without cleaning up
+            text, code = _run([*argv, "--folder", folder], left + SLACK)
         outcome.executions += sum(int(one or other) for one, other in _DONE.findall(text)[:1])
         found = _FINDING.findall(text) + [f"process ended by {one}" for one in _ENDED.findall(text)]
         if code != 0 and not found:
