@@ -855,7 +855,8 @@ def key_of(value: Any) -> str:
 
 def fields_of(value: Any) -> Dict[str, Any]:
     """Fields of a named tuple or of a plain object, as they are stored."""
-    names = type(value).__dict__.get("_fields")
+    kinds = type(value).__mro__
+    names = next((kind.__dict__["_fields"] for kind in kinds if "_fields" in kind.__dict__), None)
     if isinstance(value, tuple) and isinstance(names, tuple):
         return dict(zip([str(n) for n in names], tuple.__iter__(value)))
     return state_of(value)
@@ -1841,10 +1842,20 @@ def numba_entries(disk: CacheDisk, live: List[Json]) -> List[Json]:
         row["origin"] = "this_run"
         if index is not None:
             row.update(sha256=disk.digest(index), **numba_index(disk, index))
-            row["origin"] = disk.origin(index) if one["from_disk"] else "this_run"
+            row["origin"] = disk.origin(oldest_data(disk, index)) if one["from_disk"] else "this_run"
         _numba_source(disk, row, one, index)
         rows.append(row)
     return rows
+
+
+def oldest_data(disk: CacheDisk, index: str) -> str:
+    """The oldest data file of an index: the index itself is written again for every new signature."""
+    folder, base = os.path.dirname(index), os.path.basename(index)[: -len("nbi")]
+    names = attempt(lambda: sorted(os.listdir(disk.root + folder))[:100_000])
+    found = [n for n in names if n.startswith(base) and n.endswith(".nbc")] if isinstance(names, list) else []
+    times = {name: attempt(os.lstat, disk.root + folder + "/" + name) for name in found[:1000]}
+    known = [name for name in found[:1000] if isinstance(times[name], os.stat_result)]
+    return folder + "/" + min(known, key=lambda name: times[name].st_ctime) if known else index
 
 
 def _numba_source(disk: CacheDisk, row: Json, one: Json, index: Optional[str]) -> None:

@@ -53,6 +53,7 @@ CHECKS: dict[str, tuple[Rule, ...]] = {
         probe_jit.mismatch,
         probe_jit.stale,
         probe_jit.no_effect,
+        probe_jit.edited_sources,
     ),
     "snapshots": (probe_between.appeared,),
     "environment": (probe_views.environment,),

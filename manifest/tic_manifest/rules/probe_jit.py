@@ -64,6 +64,26 @@ def no_effect(view: View) -> list[Finding]:
     return found
 
 
+def edited_sources(view: View) -> list[Finding]:
+    """RECORD_HASH: a source that a wheel ships was edited, and code of its place is loaded."""
+    rows: dict[tuple[str, str | None], list[str | None]] = {}
+    for one in view.report.jit.ledger:
+        for path, record in one.records.items():
+            if one.loaded and record == "differs" and path != one.artifact:
+                rows.setdefault((path, one.inputs.get(path)), []).append(one.artifact)
+    return [
+        finding(
+            "RECORD_HASH",
+            Status.FAIL,
+            path,
+            expected="the hash in RECORD",
+            actual=digest,
+            evidence={"role": view.role, "source_of": list(artifacts)},
+        )
+        for (path, digest), artifacts in sorted(rows.items(), key=str)
+    ]
+
+
 def made_now(view: View) -> list[Finding]:
     """JIT_REBUILT_AT_RUN: specializations other than libraries that were compiled while the worker ran."""
     ledger = view.report.jit.ledger
@@ -93,7 +113,7 @@ def looked_at(view: View) -> str:
     again = ", ".join(f"{verdicts.count(name)} {name}" for name in sorted(set(verdicts)))
     unread = "; ".join(f"{f.family}: {f.reason}" for f in jit.families if f.state in ("unread", "disk_only"))
     said = f"{len(jit.ledger)} ledger entries" + (f" ({counted}); made again: {again}" if jit.ledger else "")
-    return said + _choices(view) + (f"; not read: {unread}" if unread else "")
+    return said + _choices(view) + _modules(view) + (f"; not read: {unread}" if unread else "")
 
 
 def shape(one: JitEntry) -> str:
@@ -124,6 +144,13 @@ def _choices(view: View) -> str:
         for one in rows
     ]
     return f"; autotuned: {'; '.join(said[:10])}" if said else ""
+
+
+def _modules(view: View) -> str:
+    """The file that each compiled module runs from: FlashInfer's interface may name one that failed to load."""
+    ledger = view.report.jit.ledger
+    held = [o for o in ledger if o.family in ("flashinfer", "inductor") and o.loaded and o.kernel]
+    return "".join(f"; {one.kernel} runs from {one.artifact}" for one in held[:10])
 
 
 def _library(one: JitEntry) -> bool:

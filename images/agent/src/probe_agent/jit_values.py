@@ -50,7 +50,8 @@ def key_of(value: Any) -> str:
 
 def fields_of(value: Any) -> Dict[str, Any]:
     """Fields of a named tuple or of a plain object, as they are stored."""
-    names = type(value).__dict__.get("_fields")
+    kinds = type(value).__mro__
+    names = next((kind.__dict__["_fields"] for kind in kinds if "_fields" in kind.__dict__), None)
     if isinstance(value, tuple) and isinstance(names, tuple):
         return dict(zip([str(n) for n in names], tuple.__iter__(value)))
     return state_of(value)
