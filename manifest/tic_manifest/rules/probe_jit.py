@@ -147,7 +147,7 @@ def _choices(view: View) -> str:
 
 
 def _modules(view: View) -> str:
-    """The file that each compiled module runs from: FlashInfer's interface may name one that failed to load."""
+    """The file that each compiled module runs from; FlashInfer's interface may name one that failed."""
     ledger = view.report.jit.ledger
     held = [o for o in ledger if o.family in ("flashinfer", "inductor") and o.loaded and o.kernel]
     return "".join(f"; {one.kernel} runs from {one.artifact}" for one in held[:10])

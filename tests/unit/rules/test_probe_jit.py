@@ -51,8 +51,8 @@ TABLE = [
     ("by times, not held", entry(stale=TIMES, loaded=False), []),
     ("an edit", entry(family="cpp_extension", stale=TIMES, rederived=again("differs")), [("JIT_STALE", F, False)]),
     ("two versions", entry(stale=["version 1 of the module is mapped beside it"]), [("JIT_STALE", F, False)]),
-    ("edit beside AOT", entry(artifact=SO, records={SO: "match", CU: "differs"}), [("EDIT_NO_EFFECT", F, False)]),
-    ("edit, built after", entry(artifact="/c/page.so", records={CU: "differs"}), []),
+    ("edit beside AOT", entry(artifact=SO, records={SO: "match", CU: "differs"}), [("EDIT_NO_EFFECT", F, False), ("RECORD_HASH", F, False)]),
+    ("edit, built after", entry(artifact="/c/page.so", records={CU: "differs"}), [("RECORD_HASH", F, False)]),
     ("AOT, not held", entry(artifact=SO, records={SO: "match", CU: "differs"}, loaded=False), []),
     ("compiled now", entry(origin="this_run"), [("JIT_REBUILT_AT_RUN", P, True)]),
 ]  # fmt: skip
