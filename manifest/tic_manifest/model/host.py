@@ -17,7 +17,8 @@ class HostFile(PersonValue):
 
 
 class HostPolicy(PersonValue):
-    """What of the host may be mapped in a worker; everything else that no package ships fails."""
+    """What of the host a worker may map, and whether it may compile; all else that no package ships fails."""
 
     host_injected: tuple[HostFile, ...] = ()
     compat_driver: Literal["fail", "note"] = "fail"
+    jit_at_runtime: Literal["allow", "forbid"] = "allow"

@@ -163,7 +163,6 @@ class Policy(HostPolicy):
 
     base_drift: BaseDrift = BaseDrift()
     forge_mergeable: Literal["required", "advisory"] = "required"
-    jit_at_runtime: Literal["allow", "forbid"] = "allow"
     out_of_scope: tuple[Name, ...] = ()
     roles: RolePolicy = RolePolicy()
 

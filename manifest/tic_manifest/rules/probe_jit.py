@@ -7,6 +7,7 @@ from pydantic import JsonValue
 from tic_manifest.model.probe_jit import JitEntry
 from tic_manifest.model.verdict import Finding, Status, finding, note
 from tic_manifest.rules.probe_view import View
+from tic_manifest.rules.probe_worker import compiled_at_run
 
 SOURCE_BUILT = frozenset({"cpp_extension", "flashinfer", "deep_gemm"})
 """Families that are made again from a source that people edit: a difference there is an edit."""
@@ -92,14 +93,7 @@ def made_now(view: View) -> list[Finding]:
         return []
     names = sorted({shape(one) for one in rows})
     actual = f"{len(rows)} specializations: {'; '.join(names[:20])}"
-    return [
-        note(
-            "JIT_REBUILT_AT_RUN",
-            view.role,
-            actual=actual,
-            evidence={"entries": [_short(o) for o in rows[:50]]},
-        )
-    ]
+    return [compiled_at_run(view, actual, {"entries": [_short(o) for o in rows[:50]]})]
 
 
 def looked_at(view: View) -> str:

@@ -152,9 +152,23 @@ def jit_at_run(view: View) -> list[Finding]:
     names = sorted({name for artifact in made for name in artifact.kernels})
     mapped = sum(artifact.mapped for artifact in made)
     actual = f"{len(made)} libraries, {mapped} mapped; kernels: {', '.join(names) or 'none named'}"
-    compilers = [_compiler(one) for one in view.report.jit.compilers if one.seen_running]
-    evidence = {"libraries": [_library(one) for one in made], "compilers": compilers}
-    return [note("JIT_REBUILT_AT_RUN", view.role, actual=actual, evidence=evidence)]
+    compilers: list[JsonValue] = [_compiler(one) for one in view.report.jit.compilers if one.seen_running]
+    evidence: dict[str, JsonValue] = {"libraries": [*map(_library, made)], "compilers": compilers}
+    return [compiled_at_run(view, actual, evidence)]
+
+
+def compiled_at_run(view: View, actual: str, evidence: dict[str, JsonValue]) -> Finding:
+    """JIT_REBUILT_AT_RUN: a note, or a failure where the policy forbids it."""
+    if view.policy.jit_at_runtime == "allow":
+        return note("JIT_REBUILT_AT_RUN", view.role, actual=actual, evidence=evidence)
+    return finding(
+        "JIT_REBUILT_AT_RUN",
+        Status.FAIL,
+        view.role,
+        expected="policy.jit_at_runtime: forbid",
+        actual=actual,
+        evidence=evidence,
+    )
 
 
 def _library(one: JitArtifact) -> dict[str, JsonValue]:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from observations import A, B, clean_report
+from tic_manifest.model.host import HostPolicy
 from tic_manifest.model.probe import ProbeReport
 from tic_manifest.model.verdict import Status
 from tic_manifest.rules.probe import judge_observation
@@ -63,6 +64,15 @@ def test_what_an_entry_says(row: dict[str, Any], expected: list[tuple[str, Statu
     reason, found = judged(row)
     assert found == expected
     assert "1 ledger entries" in reason and "not read: cuda_driver: opaque" in reason
+
+
+def test_a_policy_may_forbid_what_is_compiled_at_run() -> None:
+    data = clean_report()
+    data["jit"].update(ledger=[entry(origin="this_run")])
+    policy = HostPolicy(jit_at_runtime="forbid")
+    checks, (found,) = judge_observation(ProbeReport.model_validate_json(json.dumps(data)), policy)
+    assert (found.code, found.status, found.note) == ("JIT_REBUILT_AT_RUN", F, False)
+    assert [one.status for one in checks if one.id.endswith(".jit")] == [F]
 
 
 def test_a_specialization_in_one_line() -> None:
