@@ -7,6 +7,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+from tic_manifest.adapters import telling
 from tic_manifest.adapters.project import project_folder
 from tic_manifest.errors import UnavailableError
 
@@ -41,6 +42,7 @@ def observe(agent: Path, pid: int, *, rederive: bool = False) -> bytes:
         out = Path(folder) / "probe.json"
         argv = [sys.executable, "-I", str(agent), "snapshot", "--alone", f"--pid={pid}", f"--out={out}"]
         argv += ["--rederive", "own"] if rederive else []
+        telling.program(argv)
         try:
             done = subprocess.run(
                 argv, stdin=subprocess.DEVNULL, capture_output=True, timeout=_SECONDS, check=False

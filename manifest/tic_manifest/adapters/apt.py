@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from tic_manifest.adapters import deb
+from tic_manifest.adapters import deb, telling
 from tic_manifest.errors import UnavailableError
 from tic_manifest.model.lock import DebianRoot, LockedFile
 from tic_manifest.model.recipe import Debian
@@ -81,6 +81,7 @@ class _Apt:
 
     def call(self, code: str, *argv: str) -> str:
         """Run to the end; the standard output. Raises UnavailableError with apt's words."""
+        telling.program(argv)
         done = subprocess.run(
             argv, env=self._env, capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False
         )
@@ -103,6 +104,7 @@ class _Apt:
         log = self.folder / "download.log"
         with log.open("wb") as out:
             argv = _install(wanted, "--download-only")
+            telling.program(argv)
             running = subprocess.Popen(argv, env=self._env, stdout=out, stderr=out, stdin=subprocess.DEVNULL)
             try:
                 self._watch(running, advance)

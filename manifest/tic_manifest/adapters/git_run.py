@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import IO, Any
 from urllib.parse import urlsplit
 
+from tic_manifest.adapters import telling
 from tic_manifest.errors import UnavailableError
 
 MINIMUM = (2, 38)
@@ -111,6 +112,7 @@ class GitRunner:
         self._check_version()
         env = self._env | {"GIT_DIR": str(repo), "GIT_NO_LAZY_FETCH": "1"}
         argv = [*self._prefix(env), *self._argv(args)]
+        telling.program(argv)
         return _git_class()(str(repo)).execute(argv, as_process=True, istream=PIPE, env=env, shell=False)
 
     def _argv(self, args: Sequence[str]) -> list[str]:
@@ -131,6 +133,7 @@ class GitRunner:
         stdout: IO[bytes] | None = None,
     ) -> Ran:
         whole = {**self._env, **env}
+        telling.program(argv)
         with _readable(stdin) as given:
             status, out, err = _git_class()(str(folder)).execute(
                 [*self._prefix(whole), *argv],

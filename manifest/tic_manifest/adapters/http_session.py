@@ -11,6 +11,7 @@ from typing import Any
 
 import requests
 
+from tic_manifest.adapters import telling
 from tic_manifest.formats.urls import is_loopback, split_url
 
 _DIRECT = {"http": None, "https": None, "all": None}
@@ -20,6 +21,7 @@ def new_session(environ: Mapping[str, str]) -> requests.Session:
     """A session. REQUESTS_CA_BUNDLE and CURL_CA_BUNDLE, which requests reads, win over SSL_CERT_FILE."""
     session = requests.Session()
     session.auth = _no_auth
+    session.hooks["response"].append(telling.answered)
     session.cookies.set_policy(DefaultCookiePolicy(allowed_domains=[]))
     if environ.get("SSL_CERT_FILE"):
         session.verify = environ["SSL_CERT_FILE"]

@@ -13,6 +13,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
+from tic_manifest.adapters import telling
+
 _LINE = re.compile(r"^(:env:|[a-z]+)\.([a-z-]+)=(.*)$")
 _SECTIONS = ("global", "download", "install", ":env:")
 """Later ones win: pip's environment over its files, a command's section over the global one."""
@@ -52,6 +54,7 @@ def read_pip_settings() -> PipSettings:
     """What `pip config list` says here; empty settings where there is no pip."""
     argv = [sys.executable, "-m", "pip", "--disable-pip-version-check", "config", "list"]
     for command in (argv, ["pip3", *argv[3:]]):
+        telling.program(command)
         try:
             done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
         except (OSError, subprocess.TimeoutExpired):

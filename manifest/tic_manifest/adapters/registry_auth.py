@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from tic_manifest.adapters import telling
 from tic_manifest.errors import RefusedError
 from tic_manifest.formats.strict_json import load_json
 from tic_manifest.formats.urls import is_loopback
@@ -165,6 +166,7 @@ def _ask(helper: str, server: str, environ: Mapping[str, str]) -> Credentials | 
     """Ask `docker-credential-NAME get`; its answer stays in memory."""
     if not _HELPER.fullmatch(helper):
         return None
+    telling.program([f"docker-credential-{helper}", "get"])
     try:
         done = subprocess.run(
             [f"docker-credential-{helper}", "get"], input=server.encode(), capture_output=True, check=False,

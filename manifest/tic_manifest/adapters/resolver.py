@@ -14,6 +14,7 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.tags import Tag, compatible_tags, cpython_tags
 from packaging.utils import canonicalize_name, parse_wheel_filename
 
+from tic_manifest.adapters import telling
 from tic_manifest.adapters.pip_settings import PipSettings
 from tic_manifest.adapters.wheels import Found, fetch
 from tic_manifest.errors import PersonError, UnavailableError
@@ -105,6 +106,7 @@ class UvResolver:
             )
             argv = self._argv(place, python, target, options)
             env = {**self._environment, **self._settings.uv_environment(extra), "UV_NO_PROGRESS": "1"}
+            telling.program(argv)
             done = subprocess.run(argv, env=env, capture_output=True, text=True, cwd=folder, check=False)
             if done.returncode:
                 raise _no_solution(done.stderr)

@@ -17,6 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
+from tic_manifest.adapters import telling
 from tic_manifest.adapters.forge_http import origin, token_for
 from tic_manifest.formats.urls import is_loopback
 
@@ -114,6 +115,7 @@ class UserLogin:
         program = shutil.which(argv[0], path=self._environ.get("PATH", os.defpath))
         if program is None:
             return ""
+        telling.program(argv)
         kept = {name: value for name, value in self._environ.items() if name not in _DROPPED}
         process = subprocess.Popen(
             [program, *argv[1:]], cwd="/", env=kept | _QUIET, start_new_session=True,

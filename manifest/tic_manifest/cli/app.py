@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import sys
@@ -76,7 +77,7 @@ class _Lazy(click.Group):
 
 @click.command("tic-manifest", cls=_Lazy, context_settings={"help_option_names": ["-h", "--help"]})
 @click.option("-q", "--quiet", is_flag=True, help="say less")
-@click.option("-v", "--verbose", is_flag=True, help="say more")
+@click.option("-v", "--verbose", is_flag=True, help="say which programs are run and which addresses asked")
 @click.option("--color", type=click.Choice(["auto", "always", "never"]), default="auto", show_default=True)
 @click.option("--progress", type=click.Choice(["auto", "plain", "none"]), default="auto", show_default=True)
 @click.version_option(__version__, message="tic-manifest %(version)s")
@@ -88,6 +89,25 @@ def app(ctx: click.Context, quiet: bool, verbose: bool, color: str, progress: st
     not there, 4 refused, 70 a bug, 130 and 143 interrupted.
     """
     ctx.obj = Settings(int(verbose) - int(quiet), color, progress)
+    if verbose and not quiet:
+        _tell_more()
+
+
+class _Escaped(logging.Formatter):
+    """One line for a person, whatever the record holds."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return printable(f"-v: {record.getMessage()}")
+
+
+def _tell_more() -> None:
+    """Show what adapters do on standard error (`adapters/telling.py`)."""
+    logger = logging.getLogger("tic_manifest.adapters")
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(_Escaped())
+    logger.handlers = [handler]
+    logger.propagate = False
+    logger.setLevel(logging.DEBUG)
 
 
 def run(argv: list[str]) -> int:

@@ -13,7 +13,7 @@ from tic_manifest.cli import wiring
 from tic_manifest.cli.gate_world import Source, opened
 from tic_manifest.cli.output import judging, output_option, write_whole
 from tic_manifest.errors import PersonError
-from tic_manifest.formats.lock import read_lock
+from tic_manifest.formats.lock import is_lock, read_lock
 from tic_manifest.formats.recipe import read_recipe
 from tic_manifest.model.gate import GateFacts, Unknown
 from tic_manifest.model.receipt import GateBody
@@ -86,7 +86,7 @@ def command(
             worktrees=_worktrees(worktrees, recipe),
         )  # fmt: skip
         names = (only,) if only else ()
-        if repin_equal and is_lock(wiring.read_person_file(path)):
+        if repin_equal and is_lock(wiring.read_person_file(path, wiring.MAX_LOCK)):
             raise PersonError("USAGE", "--repin-equal updates a recipe, and this is a lock", where=str(path))
         if repin_equal:
             return _repin(ctx, path, recipe, names, source, work_dir)
@@ -148,15 +148,10 @@ def keep_gate(session: Session, gated: Gated) -> None:
 
 def read_target(path: Path) -> Recipe:
     """The recipe of a file, or the one that a lock carries."""
-    raw = wiring.read_person_file(path)
+    raw = wiring.read_person_file(path, wiring.MAX_LOCK)
     if is_lock(raw):
         return read_lock(raw, str(path)).recipe
     return read_recipe(raw, str(path))
-
-
-def is_lock(raw: bytes) -> bool:
-    """Whether a file is a lock; a recipe can be JSON too."""
-    return raw.lstrip()[:1] == b"{" and b'"schema":"tic/lock/' in raw
 
 
 def _judged(

@@ -126,7 +126,7 @@ def _mirrors(
 
 def kept_lock(replay: Path) -> bytes:
     """The lock that a recording of an image keeps. Raises PersonError USAGE."""
-    return wiring.read_person_file(replay / LOCK)
+    return wiring.read_person_file(replay / LOCK, wiring.MAX_LOCK)
 
 
 def _pause(scale: float) -> Callable[[float], None]:

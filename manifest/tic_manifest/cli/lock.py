@@ -139,7 +139,7 @@ def checked(recipe: Path, work: WorkFolder, project: Path, lock: Path | None) ->
     from tic_manifest.stages.lock_check import check_lock
     from tic_manifest.stages.materials import read_materials
 
-    raw = wiring.read_person_file(lock) if lock is not None else work.read(LOCK_FILE)
+    raw = wiring.read_person_file(lock, wiring.MAX_LOCK) if lock is not None else work.read(LOCK_FILE)
     if raw is None:
         raise UnavailableError(
             "STAGE_MISSING",

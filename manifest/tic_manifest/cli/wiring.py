@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
 DEFAULT_WORK = ".tic"
 MAX_PERSON_FILE = 4 << 20
+MAX_LOCK = 64 << 20
 
 
 def work_option(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -64,15 +66,23 @@ def work_folder(path: Path) -> WorkFolder:
     return WorkFolder(path.resolve())
 
 
-def read_person_file(path: Path) -> bytes:
-    """A file that a person writes, at most 4 MiB. Raises PersonError."""
+def read_person_file(path: Path, most: int = MAX_PERSON_FILE) -> bytes:
+    """A regular file that a person names, at most `most` bytes. Raises PersonError USAGE.
+
+    A pipe is not waited for: it could be one that nobody writes to.
+    """
     try:
-        with path.open("rb") as stream:
-            return stream.read(MAX_PERSON_FILE + 1)
+        with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as stream:
+            if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
+                raise PersonError("USAGE", "cannot read", where=str(path), actual="this is no regular file")
+            raw = stream.read(most + 1)
     except OSError as error:
         raise PersonError(
             "USAGE", "cannot read", where=str(path), actual=error.strerror or str(error)
         ) from error
+    if len(raw) > most:
+        raise PersonError("USAGE", "the file is too large", where=str(path), expected=f"at most {most} bytes")
+    return raw
 
 
 def engine(ctx: click.Context) -> Engine:

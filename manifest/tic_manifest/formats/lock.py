@@ -26,6 +26,10 @@ class LoadedLock:
     recipe: Recipe
 
 
+_ONLY_LOCK = {"recipe_digest", "recipe", "builder", "materials"}
+"""Keys of a lock that no recipe has."""
+
+
 def read_lock(raw: bytes, where: str) -> LoadedLock:
     """A lock as written. Raises RefusedError SCHEMA, also for bytes that are not the canonical ones."""
     lock = read_model(raw, Lock, where)
@@ -36,6 +40,24 @@ def read_lock(raw: bytes, where: str) -> LoadedLock:
         raise RefusedError("SCHEMA", "the lock's recipe is not the one its digest names", where=where)
     _refuse_contradiction(lock, recipe, where)
     return LoadedLock(raw=raw, digest=digest_of(raw), lock=lock, recipe=recipe)
+
+
+def is_lock(raw: bytes) -> bool:
+    """Whether a file means to be a lock, also one that is damaged; a recipe can be JSON too.
+
+    JSON that says it is a recipe is one. Other JSON is a lock where it has a lock's keys, and so is what
+    begins as only a machine writes JSON and is none.
+    """
+    if raw.lstrip()[:1] != b"{":
+        return False
+    try:
+        data = json.loads(raw)
+    except (ValueError, RecursionError):
+        return raw.startswith(b'{"') or b"tic/lock/" in raw
+    schema = data.get("schema")
+    return (isinstance(schema, str) and schema.startswith("tic/lock/")) or (
+        not (isinstance(schema, str) and schema.startswith("tic/recipe/")) and not _ONLY_LOCK.isdisjoint(data)
+    )
 
 
 def _refuse_contradiction(lock: Lock, recipe: Recipe, where: str) -> None:

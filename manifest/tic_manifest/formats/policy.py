@@ -7,13 +7,13 @@ from typing import Any
 from pydantic import ValidationError
 
 from tic_manifest.errors import PersonError
-from tic_manifest.formats.strict_yaml import load_yaml
+from tic_manifest.formats.strict_yaml import Located, load_yaml
 from tic_manifest.model.policy import Policy
 
 
 def read_policy(raw: bytes, where: str) -> Policy:
-    """The policy of a file. Raises PersonError RECIPE with the line of the first mistake."""
-    located = load_yaml(raw, where)
+    """The policy of a file. Raises PersonError POLICY with the line of the first mistake."""
+    located = _located(raw, where)
     try:
         policy = Policy.model_validate(_tuples(located.data))
     except ValidationError as error:
@@ -22,15 +22,25 @@ def read_policy(raw: bytes, where: str) -> Policy:
         path = tuple(one["loc"])
         key = ".".join(map(str, path)) or "policy"
         raise PersonError(
-            "RECIPE", f"{key}: {words}", where=f"{where}:{located.line(path)}",
+            "POLICY", f"{key}: {words}", where=f"{where}:{located.line(path)}",
             expected="a key of the schema tic/policy/v1", remedy="see tic-manifest verify --show-policy",
         ) from error  # fmt: skip
     both = sorted(set(policy.required) & set(policy.out_of_scope))
     if both:
         raise PersonError(
-            "RECIPE", "a check is both required and out of scope", where=where, actual=", ".join(both)
+            "POLICY", "a check is both required and out of scope", where=where, actual=", ".join(both)
         )
     return policy
+
+
+def _located(raw: bytes, where: str) -> Located:
+    try:
+        return load_yaml(raw, where)
+    except PersonError as error:
+        raise PersonError(
+            "POLICY", error.what, where=error.where, expected=error.expected, actual=error.actual,
+            remedy="see tic-manifest verify --show-policy",
+        ) from error  # fmt: skip
 
 
 def _tuples(data: Any) -> Any:

@@ -13,9 +13,15 @@ CODES = (
     ),
     Code(
         name="RECIPE",
-        meaning="a file that a person writes is wrong",
+        meaning="a recipe, or a record that a person writes, is wrong",
         remedy="mend the line that the message names",
         source="contract, section 5",
+    ),
+    Code(
+        name="POLICY",
+        meaning="a policy file is wrong",
+        remedy="mend the line that the message names; tic-manifest verify --show-policy prints one",
+        source="contract, section 3",
     ),
     Code(
         name="TOOL_MISSING",
