@@ -1865,8 +1865,12 @@ def _numba_source(disk: CacheDisk, row: Json, one: Json, index: Optional[str]) -
         return
     row["inputs"][one["file"]] = digest
     row["sources"] = [one["file"]]
-    if index is not None and one["from_disk"] and changed_since(disk, real, index):
-        row["stale"].append(clean("%s %s" % (one["file"], changed_since(disk, real, index))))
+    if (
+        index is not None and one["from_disk"] and row["origin"] != "image"
+    ):  # unpacking a layer sets change times
+        reason = changed_since(disk, real, index)
+        if reason:
+            row["stale"].append(clean("%s %s" % (one["file"], reason)))
 
 
 def numba_index(disk: CacheDisk, path: str) -> Json:

@@ -142,6 +142,35 @@ def test_flags_that_could_run_something_are_not_repeated(
     assert found["verdict"] == "not_run" and flag in found["reason"]
 
 
+def numba_row(agent: ModuleType, tmp_path: Path, fstype: str) -> Any:
+    source, index = tmp_path / "m.py", tmp_path / "m.f-1.py311.nbi"
+    index.write_bytes(b"\x80\x04\x8c\x060.68.1\x94.")
+    (tmp_path / "m.f-1.py311.1.nbc").write_bytes(b"")
+    time.sleep(0.02)
+    source.write_text("x")
+    os.utime(source, (1, 1))
+    live = {
+        "function": "m.f",
+        "file": str(source),
+        "index": str(index),
+        "signature": ["int64"],
+        "from_disk": True,
+    }
+    (row,) = agent.numba_entries(disk(agent, **{str(tmp_path): fstype}), [live])
+    return row
+
+
+def test_numba_takes_an_index_whose_source_was_written_later(agent: ModuleType, tmp_path: Path) -> None:
+    row = numba_row(agent, tmp_path, "ext4")
+    assert row["origin"] == "left_over" and "with an older time" in row["stale"][0]
+    assert row["compiler"] == "numba 0.68.1"
+
+
+def test_change_times_of_a_layer_say_nothing(agent: ModuleType, tmp_path: Path) -> None:
+    row = numba_row(agent, tmp_path, "overlay")
+    assert (row["origin"], row["stale"]) == ("image", [])
+
+
 def test_every_family_has_a_row(agent: ModuleType) -> None:
     report = {"jit": {"artifacts": [], "places": []}, "inside": []}
     found = agent.build_ledger("", report, 0.0, [], set())
