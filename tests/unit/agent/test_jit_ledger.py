@@ -176,3 +176,39 @@ def test_every_family_has_a_row(agent: ModuleType) -> None:
     found = agent.build_ledger("", report, 0.0, [], set())
     assert {row["family"] for row in found["families"]} == set(agent.FAMILIES)
     assert all(row["reason"] for row in found["families"])
+
+
+def report_of(agent: ModuleType, tmp_path: Path) -> Any:
+    rows = agent.triton_entries(disk(agent), [cached(tmp_path)], [], False)
+    numba = agent.entry("numba", "f", None)
+    return {"jit": {"ledger": [*rows, numba]}, "inside": []}
+
+
+def test_what_cannot_be_made_again_says_why(agent: ModuleType, tmp_path: Path) -> None:
+    report = report_of(agent, tmp_path)
+    agent.rederive(report, "", str(tmp_path / "no-python"), 10.0)
+    kernel, numba = (row["rederived"] for row in report["jit"]["ledger"])
+    assert kernel["verdict"] == numba["verdict"] == "not_run"
+    assert "no-python" in kernel["reason"] and "memory only" in numba["reason"]
+
+
+def test_nothing_of_another_root_is_run(agent: ModuleType, tmp_path: Path) -> None:
+    report = report_of(agent, tmp_path)
+    trap = tmp_path / "python"
+    trap.write_text(f"#!/bin/sh\ntouch {tmp_path}/ran\n")
+    trap.chmod(0o755)
+    agent.rederive(report, "/proc/1/root", str(trap), 10.0)
+    assert {row["rederived"]["reason"] for row in report["jit"]["ledger"]} == {
+        "the process has another root: run the agent inside it"
+    }
+    assert not (tmp_path / "ran").exists()
+
+
+def test_a_child_that_says_nonsense_proves_nothing(agent: ModuleType, tmp_path: Path) -> None:
+    report = report_of(agent, tmp_path)
+    liar = tmp_path / "python"
+    liar.write_text("#!/bin/sh\necho 'no json'; echo '[3]'; echo '{\"job\": \"0\"}'; exit 3\n")
+    liar.chmod(0o755)
+    agent.rederive(report, "", str(liar), 10.0)
+    assert report["jit"]["ledger"][0]["rederived"]["verdict"] == "not_run"
+    assert "ended with 3" in report["jit"]["ledger"][0]["rederived"]["reason"]
