@@ -3780,7 +3780,7 @@ class FileTable:
         self.rows: List[Json] = []
         self._index: Dict[Tuple[str, FileKey], int] = {}
         self._hashes: Dict[Identity, Tuple[str, Json]] = {}
-        self._budget = Budget(seconds)
+        self._left = seconds  # of hashing: a worker may take any time until it is ready
 
     def scan(self, pid: int, root: str, groups: Dict[FileKey, List[Mapping]]) -> List[Json]:
         """Rows of one process: `{"file": index, "bytes", "exec_bytes", "executing": verdict, …}`."""
@@ -3839,10 +3839,12 @@ class FileTable:
             return
         identity = identity_of(fd)
         if identity not in self._hashes:
-            if self._budget.spent():
+            if self._left <= 0:
                 row.update(sha256=None, hash_reason="time limit")
                 return
+            began = time.monotonic()
             self._hashes[identity] = (digest_fd(fd), inspect_elf_fd(fd))
+            self._left -= time.monotonic() - began
         digest, elf = self._hashes[identity]
         row.update(sha256=digest, size=identity[2], mtime_ns=identity[3], ctime_ns=identity[4], elf=elf)
         if identity_of(fd) != identity:

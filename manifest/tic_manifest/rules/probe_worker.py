@@ -109,6 +109,8 @@ def _process_gaps(view: View) -> Iterator[tuple[str, str]]:
             if isinstance(part, Failed):
                 yield where, f"{name}: {part.error}"
     for process, row, file in view.mapped():
+        if row.exec_bytes and file.sha256 is None and file.hash_reason:
+            yield f"{process.title} ({process.pid})", f"{file.path}: not hashed: {file.hash_reason}"
         if row.executing.verdict == "unverifiable" and row.exec_bytes:
             yield f"{process.title} ({process.pid})", f"{file.path}: not compared: {row.executing.reason}"
 

@@ -109,6 +109,8 @@ TABLE: list[tuple[str, Callable[[Json], object], str, str, Status, str]] = [
      Status.INCONCLUSIVE, "rollout"),
     ("not compared", lambda r: process(r)["mapped"].__setitem__(0, mapped(0, "unverifiable")), "ledger",
      "LEDGER_INCOMPLETE", Status.INCONCLUSIVE, "rollout"),
+    ("not hashed", lambda r: r["files"][1].update(sha256=None, hash_reason="time limit"), "ledger", "LEDGER_INCOMPLETE",
+     Status.INCONCLUSIVE, "rollout"),
     ("maps cut", lambda r: process(r)["maps"].update(truncated=True), "ledger", "LEDGER_INCOMPLETE",
      Status.INCONCLUSIVE, "rollout"),
     ("maps unread", lambda r: process(r).update(maps={"error": "PermissionError"}), "ledger", "LEDGER_INCOMPLETE",

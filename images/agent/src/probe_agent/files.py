@@ -6,10 +6,11 @@ import ctypes
 import fcntl
 import os
 import struct
+import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import Dict, List, NamedTuple, Optional, Tuple
 
-from .base import CHUNK, Budget, Json, digest_fd, failure, open_regular, text
+from .base import CHUNK, Json, digest_fd, failure, open_regular, text
 from .elf import inspect_elf_fd
 from .maps import DELETED, FileKey, Mapping
 
@@ -149,7 +150,7 @@ class FileTable:
         self.rows: List[Json] = []
         self._index: Dict[Tuple[str, FileKey], int] = {}
         self._hashes: Dict[Identity, Tuple[str, Json]] = {}
-        self._budget = Budget(seconds)
+        self._left = seconds  # of hashing: a worker may take any time until it is ready
 
     def scan(self, pid: int, root: str, groups: Dict[FileKey, List[Mapping]]) -> List[Json]:
         """Rows of one process: `{"file": index, "bytes", "exec_bytes", "executing": verdict, …}`."""
@@ -208,10 +209,12 @@ class FileTable:
             return
         identity = identity_of(fd)
         if identity not in self._hashes:
-            if self._budget.spent():
+            if self._left <= 0:
                 row.update(sha256=None, hash_reason="time limit")
                 return
+            began = time.monotonic()
             self._hashes[identity] = (digest_fd(fd), inspect_elf_fd(fd))
+            self._left -= time.monotonic() - began
         digest, elf = self._hashes[identity]
         row.update(sha256=digest, size=identity[2], mtime_ns=identity[3], ctime_ns=identity[4], elf=elf)
         if identity_of(fd) != identity:
