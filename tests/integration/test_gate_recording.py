@@ -121,10 +121,11 @@ def drop_page(proof: Path) -> None:
 
 def delete_object(proof: Path) -> None:
     (repo,) = (proof / "git").glob("*.git")
-    for pack in list((repo / "objects" / "pack").glob("*.pack")):
-        data = pack.read_bytes()
-        for part in (repo / "objects" / "pack").glob("*"):
-            part.unlink()
+    folder = repo / "objects" / "pack"
+    packs = [pack.read_bytes() for pack in sorted(folder.glob("*.pack"))]
+    for part in list(folder.glob("*")):
+        part.unlink()
+    for data in packs:
         git(repo, "unpack-objects", "-q", stdin=data)
     objects = sorted(p for p in (repo / "objects").rglob("*") if len(p.name) == 38)
     objects[len(objects) // 2].unlink()
