@@ -15,7 +15,7 @@ Count = Annotated[int, Field(ge=0)]
 class Observed(BaseModel):
     """The base: frozen, closed, strict."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, defer_build=True)
 
 
 class Failed(Observed):
