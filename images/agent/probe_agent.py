@@ -32,6 +32,7 @@ import pickletools
 import platform
 import re
 import resource
+import select
 import shutil
 import signal
 import stat
@@ -2736,6 +2737,439 @@ def archive_of(root: str, path: str) -> Optional[str]:
     return None
 
 
+# --- live_code ---
+# Functions that live in loaded modules: a digest of each one's code, and slots that hold foreign code.
+#
+# Dictionaries are read past `__getattr__`; nothing is called, nothing is imported.
+
+MAX_FUNCTIONS = 300_000
+MAX_SLOTS = 30_000
+SCAN_SECONDS = 30.0
+DEEP = 4
+ITERABLE_COROUTINE = 0x100  # types.coroutine sets this flag on a copy of the code
+Digests = Dict[int, Tuple[Any, str]]
+
+
+class Slot(NamedTuple):
+    """A name in a module or class, its value, the class that it is in."""
+
+    attribute: str
+    value: Any
+    inside: Any
+
+
+def raw_names(thing: Any) -> Dict[str, Any]:
+    """Dictionary of a module or class, past `__getattr__` and metaclasses; a copy, maybe empty."""
+    try:
+        if issubclass(type(thing), type):
+            return dict(type.__dict__["__dict__"].__get__(thing))
+        found = object.__getattribute__(thing, "__dict__")
+        return dict(found) if isinstance(found, dict) else {}
+    except Exception:
+        return {}
+
+
+def plain_function(value: Any) -> Any:
+    """The function behind a static method, class method or property; None for anything else."""
+    kind = type(value)
+    if kind in (staticmethod, classmethod):
+        value = value.__func__
+    elif kind is property:
+        value = value.fget
+    return value if type(value) is types.FunctionType else None
+
+
+def code_digest(code: Any, memory: Digests, depth: int = 0) -> str:
+    """sha256 over what a code object does: without file name, its own name and columns of lines."""
+    if id(code) in memory:
+        return memory[id(code)][1]
+    state = hashlib.sha256()
+    flags = code.co_flags & ~ITERABLE_COROUTINE
+    head = (code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_firstlineno, flags)
+    names = (code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars)
+    state.update(repr((head, names, code.co_code, getattr(code, "co_exceptiontable", b""))).encode())
+    state.update(constant(code.co_consts, memory, depth).encode("utf-8", "backslashreplace"))
+    found = state.hexdigest()[:32]
+    memory[id(code)] = (code, found)  # kept alive, so that its number stays its own
+    return found
+
+
+def constant(value: Any, memory: Digests, depth: int) -> str:
+    """A constant as text: equal text for equal constants of equal types."""
+    if depth > 100:
+        return "deep"
+    if type(value) is types.CodeType:
+        return "code:" + code_digest(value, memory, depth + 1)
+    if type(value) is tuple:
+        return "(%s)" % ",".join(constant(v, memory, depth + 1) for v in value)
+    if type(value) is frozenset:
+        return "{%s}" % ",".join(sorted(constant(v, memory, depth + 1) for v in value))
+    return "%s:%r" % (type(value).__name__, value)
+
+
+def slots(name: str, module: Any) -> Iterator[Slot]:
+    """Every name of a module and of the classes that say they are its own, nested ones too."""
+    queue: List[Tuple[str, Any, int]] = [("", module, 0)]
+    seen = set()
+    while queue:
+        prefix, holder, depth = queue.pop()
+        for key, value in raw_names(holder).items():
+            if type(key) is not str or (name == "sys" and key.endswith("hook")):  # those are there to be set
+                continue
+            yield Slot(prefix + key, value, holder if depth else None)
+            own = issubclass(type(value), type) and raw_names(value).get("__module__") == name
+            if own and depth < DEEP and id(value) not in seen:
+                seen.add(id(value))
+                queue.append((prefix + key + ".", value, depth + 1))
+
+
+class Scan:
+    """One look at all loaded modules: `live` digests by module, `foreign` slots."""
+
+    def __init__(self) -> None:
+        # a module under a second name (requests.packages.urllib3) is looked at under its own
+        self.modules = {n: m for n, m in list(sys.modules.items()) if raw_names(m).get("__name__") == n}
+        self.files = {n: self._file(m) for n, m in self.modules.items()}
+        self.stdlib = os.path.dirname(os.path.abspath(os.__file__)) + os.sep
+        self.live: Dict[str, List[List[Any]]] = {}
+        self.foreign: List[Json] = []
+        self.functions = 0
+        self.memory: Digests = {}
+        self.errors = 0
+
+    @staticmethod
+    def _file(module: Any) -> Optional[str]:
+        file = raw_names(module).get("__file__")
+        return file if type(file) is str else None
+
+    def run(self, budget: Budget) -> Json:
+        """The part of the inside view: what was scanned, and whether all of it."""
+        cut = False
+        for name in sorted(self.modules):
+            cut = budget.spent() or self.functions > MAX_FUNCTIONS
+            if cut:
+                break
+            for slot in slots(name, self.modules[name]):
+                try:
+                    self._slot(name, slot)
+                except Exception:  # an object may lie about itself
+                    self.errors += 1
+        return {
+            "functions": self.functions, "cut_short": cut or len(self.foreign) >= MAX_SLOTS,
+            "errors": self.errors, "live": self.live, "foreign": self.foreign,
+        }  # fmt: skip
+
+    def _slot(self, name: str, slot: Slot) -> None:
+        function = plain_function(slot.value)
+        if function is None:
+            if issubclass(type(slot.value), type) and slot.inside is None:
+                self._class(name, slot)
+            return
+        self.functions += 1
+        code, file = function.__code__, self.files[name]
+        if code.co_filename == file:
+            row = [clean(slot.attribute, 200), code.co_firstlineno, code_digest(code, self.memory)]
+            self.live.setdefault(name, []).append(row)
+        elif self._is_foreign(name, code.co_filename) and not self._generated(slot, code.co_filename):
+            where = "%s.%s" % (function.__module__, function.__qualname__)
+            self._add(name, slot, code.co_filename, code.co_firstlineno, where)
+
+    def _class(self, name: str, slot: Slot) -> None:
+        """A class under a name of the module that says it is of another module."""
+        home = raw_names(slot.value).get("__module__")
+        file = self.files.get(home) if type(home) is str and home != name else None
+        if file and self._is_foreign(name, file):
+            label = "%s.%s" % (home, type.__dict__["__qualname__"].__get__(slot.value))
+            self._add(name, slot, file, 0, label)
+
+    def _add(self, name: str, slot: Slot, file: str, line: int, where: str) -> None:
+        if len(self.foreign) < MAX_SLOTS:
+            inherited = slot.inside is not None and self._inherits(slot)
+            row: Json = {"module": clean(name, 300), "attribute": clean(slot.attribute, 300)}
+            self.foreign.append(
+                dict(row, file=clean(file), line=line, name=clean(where, 300), inherited=inherited)
+            )
+
+    @staticmethod
+    def _inherits(slot: Slot) -> bool:
+        """Whether a class above has the attribute, so that this slot covers it."""
+        last = slot.attribute.rpartition(".")[2]
+        above = type.__dict__["__mro__"].__get__(slot.inside)[1:]
+        return any(last in raw_names(c) for c in above if c is not object)
+
+    def _is_foreign(self, name: str, file: str) -> bool:
+        """Code that neither lies in the module's own top package nor in the standard library."""
+        if file.startswith("<frozen ") or (file.startswith(self.stdlib) and not _in_site(file)):
+            return False
+        top = self.files.get(name.partition(".")[0]) or self.files[name] or ""
+        folder, _, last = top.rpartition("/")
+        return not (file.startswith(folder + "/") if last.startswith("__init__.") else file == top)
+
+    @staticmethod
+    def _generated(slot: Slot, file: str) -> bool:
+        """Methods that the standard library's class makers write."""
+        made = ("__dataclass_fields__", "_fields", "__attrs_attrs__", "_member_map_")
+        last = slot.attribute.rpartition(".")[2]
+        names = raw_names(slot.inside) if slot.inside is not None else {}
+        return file.startswith("<") and last.startswith("__") and any(n in names for n in made)
+
+
+def _in_site(file: str) -> bool:
+    return "/site-packages/" in file or "/dist-packages/" in file
+
+
+def live_view() -> Json:
+    """`functions` seen, `live` {module: [[name, line, digest]]}, `foreign` slots, `cut_short`, `errors`."""
+    return Scan().run(Budget(SCAN_SECONDS))
+
+
+# --- running ---
+# Live functions against compiled source, and slots with foreign code against what the source says of them.
+#
+# Sources are compiled, never executed, in a child within a time limit: hostile source may crash a compiler.
+
+COMPILE_SECONDS = 300.0
+MAX_REPORTED = 100
+Fact = Tuple[str, Optional[str]]
+
+
+def compiled_digests(code: types.CodeType) -> Set[Tuple[int, str]]:
+    """(first line, digest) of every code object below a compiled module."""
+    memory: Digests = {}
+    found: Set[Tuple[int, str]] = set()
+    queue = [code]
+    while queue:
+        one = queue.pop()
+        found.add((one.co_firstlineno, code_digest(one, memory)))
+        queue += [c for c in one.co_consts if type(c) is types.CodeType]
+    return found
+
+
+def bodies(nodes: List[Any]) -> Iterator[Any]:
+    """Statements of a body, under if, try, with and loops too, but not in functions and classes."""
+    for node in nodes:
+        yield node
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            continue
+        for field in ("body", "orelse", "finalbody", "handlers"):
+            yield from bodies(getattr(node, field, []) or [])
+
+
+class Source:
+    """What a module's source says about its names."""
+
+    def __init__(self, module: str, package: bool, tree: ast.Module) -> None:
+        self.module = module
+        self.package = package
+        self.tree = tree
+        self.globals = {n for node in ast.walk(tree) if isinstance(node, ast.Global) for n in node.names}
+        self.patched = {
+            "%s.%s" % (t.value.id, t.attr)
+            for node in bodies(tree.body)
+            for t in getattr(node, "targets", [])
+            if isinstance(t, ast.Attribute) and isinstance(t.value, ast.Name)
+        }
+
+    def fact(self, attribute: str) -> Fact:
+        """How the source makes a name: def, import (from where), other (decorated, assigned), absent."""
+        if attribute in self.patched or attribute in self.globals:
+            return "other", None
+        nodes: List[Any] = self.tree.body
+        parts = attribute.split(".")
+        for part in parts[:-1]:
+            found = [n for n in bodies(nodes) if isinstance(n, ast.ClassDef) and n.name == part]
+            if not found or any(n.decorator_list for n in found):
+                return "other", None
+            nodes = [n for one in found for n in one.body]
+        facts = [f for node in bodies(nodes) for f in self._facts(node, parts[-1])]
+        origins = " ".join(sorted({str(f[1]) for f in facts if f[0] == "import"}))
+        kinds = {f[0] for f in facts}
+        if "other" in kinds or not facts:
+            return ("other" if facts else "absent"), None
+        return ("import", origins) if origins else ("def", None)
+
+    def _facts(self, node: Any, name: str) -> Iterator[Fact]:
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)) and node.name == name:
+            yield ("other", None) if node.decorator_list else ("def", None)
+        elif isinstance(node, ast.ImportFrom):
+            for alias in node.names:
+                if (alias.asname or alias.name) == name:
+                    yield "import", "%s:%s" % (self._absolute(node), alias.name)
+        elif isinstance(node, (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.For, ast.With, ast.Import)):
+            made = [n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)]
+            made += [a.asname or a.name for a in getattr(node, "names", [])]
+            if name in made:
+                yield "other", None
+
+    def _absolute(self, node: ast.ImportFrom) -> str:
+        if not node.level:
+            return node.module or ""
+        parts = self.module.split(".")
+        kept = parts[: len(parts) - node.level + (1 if self.package else 0)]
+        return ".".join([*kept, *([node.module] if node.module else [])])
+
+
+def judge_source(root: str, row: Json) -> Json:
+    """One module, in the child: live functions that its source does not make, facts about foreign slots."""
+    source = read_file(root + row["file"])
+    answer: Json = {"name": row["name"], "facts": {}, "differs": []}
+    if row["attributes"]:
+        text = source.decode("utf-8", "replace")
+        wanted = [a for a in row["attributes"] if a.rpartition(".")[2] in text]
+        if wanted:
+            package = row["file"].rpartition("/")[2] == "__init__.py"
+            facts = Source(row["name"], package, ast.parse(source))
+            answer["facts"] = {a: facts.fact(a) for a in wanted}
+    if row["live"]:
+        code = compile(source, row["file"], "exec", dont_inherit=True, optimize=row["optimize"])
+        known = compiled_digests(code)
+        differs = [[name, line] for name, line, digest in row["live"] if (line, digest) not in known]
+        answer["differs"] = differs[:MAX_REPORTED]
+    return answer
+
+
+def compile_in_child(root: str, rows: List[Json], seconds: float) -> Tuple[Dict[str, Json], Optional[str]]:
+    """Answers by module, and why some are lacking. The child is killed when its time is over."""
+    reader, writer = os.pipe()
+    child = os.fork()
+    if not child:
+        os.close(reader)
+        _answer(root, rows, writer)
+    os.close(writer)
+    with os.fdopen(reader, "rb", buffering=0) as stream:
+        data, whole = _read(stream, Budget(seconds))
+    if not whole:
+        os.kill(child, signal.SIGKILL)
+    _, status = os.waitpid(child, 0)
+    answers: Dict[str, Json] = {}
+    for line in data.splitlines():
+        answer = attempt(json.loads, line)
+        if "name" in answer:
+            answers[answer["name"]] = answer
+    if not whole:
+        return answers, "not all sources were compiled in %d s" % seconds
+    return answers, "the compiling child ended with status %d" % status if status else None
+
+
+def _answer(root: str, rows: List[Json], writer: int) -> None:
+    """The child: never returns."""
+    status = 1
+    try:
+        sys.setrecursionlimit(2000)
+        with os.fdopen(writer, "wb") as stream:
+            for row in rows:
+                answer = attempt(judge_source, root, row)
+                answer["name"] = row["name"]
+                stream.write(json.dumps(answer).encode() + b"\n")
+        status = 0
+    finally:
+        os._exit(status)
+
+
+def _read(stream: Any, budget: Budget) -> Tuple[bytes, bool]:
+    """What the child wrote, and whether it came to its end in time."""
+    parts: List[bytes] = []
+    while True:
+        ready, _, _ = select.select([stream], [], [], budget.left())
+        if not ready:
+            return b"".join(parts), False
+        part = stream.read(1 << 20)
+        if not part:
+            return b"".join(parts), True
+        parts.append(part)
+
+
+class Running:
+    """Judges the raw scan of one inside view; afterwards the scan is dropped from the report."""
+
+    def __init__(self, root: str, view: Json) -> None:
+        self.root = root
+        self.view = view
+        code = view.pop("code", None)
+        self.code: Json = code if isinstance(code, dict) else {"error": "no scan"}
+        self.modules = {m["name"]: m for m in view["modules"]}
+        self.foreign: List[Json] = [r for r in self._list("foreign") if isinstance(r, dict)]
+
+    def _list(self, key: str) -> List[Any]:
+        found = self.code.get(key)
+        return found if isinstance(found, list) else []
+
+    def files(self) -> Set[str]:
+        """Files that foreign code comes from: an owner is asked for each."""
+        return {r["file"] for r in self.foreign if str(r.get("file")).startswith("/")}
+
+    def run(self) -> Json:
+        """`running` of the view: counts, `patched` slots, and why something was not compared."""
+        live = self.code.get("live")
+        version = str(self.view["python"].get("version")).split(" ")[0]
+        own = ".".join(str(n) for n in sys.version_info[:2])  # releases of one minor version compile alike
+        answers: Dict[str, Json] = {}
+        reason = self.code.get("error")
+        if reason is None and not version.startswith(own + "."):
+            reason = "its Python is %s, the agent's %s" % (clean(version, 40), own)
+        if reason is None and isinstance(live, dict):
+            answers, reason = compile_in_child(self.root, self._rows(live), COMPILE_SECONDS)
+        compared = sum(self._differs(answers.get(n, {}), n, len(rows)) for n, rows in (live or {}).items())
+        return {
+            "functions": self.code.get("functions", 0), "compared": compared, "reason": reason,
+            "cut_short": bool(self.code.get("cut_short")), "foreign": len(self.foreign),
+            "patched": self._patched(answers)[:1000],
+        }  # fmt: skip
+
+    def _rows(self, live: Json) -> List[Json]:
+        slots: Dict[str, List[str]] = {}
+        for slot in self.foreign:
+            slots.setdefault(slot["module"], []).append(slot["attribute"])
+        flags = self.view["python"].get("flags") or {}
+        rows = []
+        for name in sorted({*live, *slots}):
+            file = self.modules.get(name, {}).get("file")
+            if isinstance(file, str) and file.startswith("/") and file.endswith(".py"):
+                row: Json = {"name": name, "file": file, "live": live.get(name, [])}
+                row.update(attributes=slots.get(name, []), optimize=int(flags.get("optimize", 0)))
+                rows.append(row)
+        return rows
+
+    def _differs(self, answer: Json, name: str, count: int) -> int:
+        if "differs" not in answer:
+            return 0
+        if answer["differs"]:
+            self.modules[name]["live_differs"] = [
+                "%s:%s" % (clean(n, 200), line) for n, line in answer["differs"]
+            ]
+        return count
+
+    def _patched(self, answers: Dict[str, Json]) -> List[Json]:
+        places = {(r["module"], r["attribute"]): (r["file"], r["line"]) for r in self.foreign}
+        found = []
+        for row in self.foreign:
+            facts = answers.get(row["module"], {}).get("facts", {})
+            kind, origin = facts.get(row["attribute"], ("absent", ""))
+            native = self._native(row["module"])
+            replaced = kind == "def" or (
+                kind == "import" and all(self._replaced(row, one, places) for one in str(origin).split(" "))
+            )
+            covers = row["inherited"] and not row["file"].startswith("<")  # libraries generate methods
+            if replaced or (kind == "absent" and row["line"] and (covers or native)):
+                found.append(dict(row, said=kind))
+        return found
+
+    def _native(self, name: str) -> bool:
+        """Built in, or a library: no Python function is its own."""
+        file = self.modules.get(name, {}).get("file")
+        return str(file).endswith(".so") or name in self.view["python"].get("builtin_modules", [])
+
+    def _replaced(self, row: Json, origin: str, places: Dict[Tuple[str, str], Any]) -> bool:
+        """An imported name whose value is neither of the package it is imported from nor what lies there."""
+        module, _, name = origin.partition(":")
+        top = self.modules.get(module.partition(".")[0], {}).get("file")
+        if module not in self.modules or not isinstance(top, str):
+            return False
+        folder = top.rpartition("/")[0] + "/" if top.endswith("/__init__.py") else top
+        at_home = places.get((module, name))
+        return not row["file"].startswith(folder) and at_home != (row["file"], row["line"])
+
+
 # --- undefined ---
 # Symbols that nobody defines: why a library that is there, with everything it needs, cannot be loaded.
 
@@ -2958,13 +3392,17 @@ class Analysis:
         self.jit()
         pth = self.pth_files()
         compilers = compiler_rows(self.root, report["seen"], self.environ())
-        owners = Owners(self.root, self.wanted(pth, compilers) | ledger_paths(report["jit"]))
+        running = [Running(self.root, view) for view in report["inside"] if "code" in view]
+        foreign = {self.canon(file) for one in running for file in one.files()}
+        foreign |= self.kernel_files() | ledger_paths(report["jit"])
+        owners = Owners(self.root, self.wanted(pth, compilers) | foreign)
         owners.read_records(report["distributions"])
         owners.read_debian()
         self.own_files(owners)
         self.own_modules(owners)
         self.own_ledger(owners)
         self.code()
+        self.running(running, owners)
         report["pth"] = [dict(row, owners=self.owned(owners, row["path"], row.get("sha256"))) for row in pth]
         rows = [dict(c, owners=self.owned(owners, self.canon(c["path"]), c.get("sha256"))) for c in compilers]
         report["jit"]["compilers"] = rows
@@ -3129,6 +3567,35 @@ class Analysis:
             if whole or not any(o.get("record") == "match" for o in m.get("owners", []))
         ]
         attempt(compare_bytecode, self.root, [m for m in rows if m.get("on_disk")], self.report["notes"])
+
+    def overrides(self) -> List[Json]:
+        """Operators that Python registered again, over all views."""
+        parts = [view.get("operators") for view in self.report["inside"]]
+        rows = [p.get("overrides") for p in parts if isinstance(p, dict)]
+        return [r for part in rows if isinstance(part, list) for r in part if isinstance(r, dict)]
+
+    def kernel_files(self) -> Set[str]:
+        """Files that registered them."""
+        return {self.canon(r["file"]) for r in self.overrides() if str(r.get("file")).startswith("/")}
+
+    def running(self, running: List[Running], owners: Owners) -> None:
+        """`running` of each view with a scan; owners of the files that foreign code comes from."""
+        for one in running:
+            one.view["running"] = attempt(one.run)
+            for row in one.view["running"].get("patched", []):
+                row["expected"] = one.modules.get(row["module"], {}).get("owners", [])
+                row["owners"] = self.owners_of(owners, row["file"])
+        for row in self.overrides():
+            row["owners"] = self.owners_of(owners, row["file"])
+
+    def owners_of(self, owners: Owners, path: str) -> List[Json]:
+        """Owners of a file by its name alone, its content compared too."""
+        if not path.startswith("/"):
+            return []
+        real = self.canon(path)
+        if real not in self.hashes:
+            self.hashes[real] = attempt(digest_path, self.root + real)
+        return self.owned(owners, real, self.hashes[real])
 
     def mounts(self) -> List[Json]:
         """Mounts of the processes with the code that each covers: shipped by a package, or by nobody."""
@@ -4963,6 +5430,7 @@ def thinned(views: List[Json]) -> List[Json]:
         view["module_count"] = len(view["modules"])
         if view is not last[(view["pid"], view.get("start_ticks"))]:
             view["modules"] = []
+            view.pop("code", None)
     return views
 
 
@@ -5467,6 +5935,61 @@ def jit_state() -> Json:
     }
 
 
+# --- operators ---
+# Operators of torch that Python code registered again, as torch's own dispatcher tells.
+
+MAX_OPERATORS = 50_000
+MAX_OVERRIDES = 2000
+KERNEL = re.compile(r"(\w+)(?:\[alias\])?( \(inactive\))?: (?:registered at )?(.+?):(\d+) :: ")
+DEFINED = re.compile(r"^debug: (?:registered at )?(.+?):(\d+)$", re.M)
+COMPILED = (".cpp", ".cc", ".cxx", ".cu", ".cuh", ".h", ".hpp", ".mm", ".c")
+
+
+def operators_view() -> Json:
+    """`overrides`: kernels that Python registered for operators that compiled code defines.
+
+    torch's own kernels that only compute shapes (Meta) are counted in `torch_meta`. Nothing is asked where
+    torch is not loaded.
+    """
+    names = raw_names(sys.modules.get("torch._C"))
+    every, dump = names.get("_dispatch_get_all_op_names"), names.get("_dispatch_dump")
+    view: Json = {"torch_loaded": "torch" in sys.modules, "operators": 0, "torch_meta": 0, "overrides": []}
+    if every is None or dump is None:
+        return dict(view, read=False)
+    home = raw_names(sys.modules.get("torch")).get("__file__")
+    folder = home.rpartition("/")[0] + "/" if type(home) is str else "\0"
+    listed = list(every())[:MAX_OPERATORS]
+    for operator in listed:
+        for row in python_kernels(operator, dump(operator)):
+            if row["key"] == "Meta" and row["file"].startswith(folder):
+                view["torch_meta"] += 1
+            elif len(view["overrides"]) < MAX_OVERRIDES:
+                view["overrides"].append(row)
+    return dict(view, read=True, operators=len(listed))
+
+
+def python_kernels(operator: str, dump: str) -> List[Json]:
+    """Kernels of one operator that no compiled file registered, with those that they put out of use."""
+    defined = DEFINED.search(dump)
+    compiled = defined is None or defined.group(1).endswith(COMPILED)
+    active: List[Any] = []
+    inactive: Dict[str, str] = {}
+    for line in dump.splitlines()[:1000]:
+        found = KERNEL.match(line)
+        if found and found.group(2):
+            inactive.setdefault(found.group(1), "%s:%s" % (found.group(3), found.group(4)))
+        elif found and not found.group(3).endswith(COMPILED):
+            active.append(found)
+    return [
+        {
+            "operator": clean(operator, 300), "key": key, "file": clean(file), "line": int(line),
+            "inactive": clean(inactive[key]) if key in inactive else None,
+        }
+        for key, _, file, line in (found.groups() for found in active)
+        if compiled or key in inactive
+    ]  # fmt: skip
+
+
 # --- symbols ---
 # Which mapped object answers to key functions of this process: looked up, never called.
 
@@ -5665,6 +6188,8 @@ PARTS: Dict[str, Callable[[], Any]] = {
     "parameters": parameters_view,
     "torch": torch_view,
     "jit": jit_state,
+    "operators": operators_view,
+    "code": live_view,
     "distributions": lambda: scan_distributions("", [p for p in sys.path if isinstance(p, str)]),
 }
 

@@ -40,11 +40,13 @@ def clean_report() -> Json:
     }  # fmt: skip
     link_map = {"objects": [], "count": 9, "adds": 9, "subs": 0}
     module = {"name": "demo", "file": f"{SITE}/demo.py", "on_disk": True, "sha256": A, "owners": [MATCH]}
+    running = {"functions": 5, "compared": 4, "foreign": 0, "cut_short": False, "reason": None, "patched": []}
+    operators = {"torch_loaded": True, "read": True, "operators": 9, "torch_meta": 3, "overrides": []}
     inside = {
         "schema": "tic/probe-agent/v1", "kind": "inside", "agent_version": "1", "label": "ready", "pid": 7,
         "start_ticks": 70, "python": {}, "modules": [module], "module_count": 1, "modules_appeared": [],
         "distribution_count": 1, "environ": [], "threads": {}, "link_map": link_map, "parameters": {}, "torch": {},
-        "jit": {}, "agent_effect": {},
+        "jit": {}, "agent_effect": {}, "running": running, "operators": operators,
     }  # fmt: skip
     exit_ = {"pid": 3, "seconds": 2.0, "status": 0, "code": 0, "signal": None, "core_dumped": False}
     stream = {"tail": ["last"], "lines": 1, "bytes": 5, "ended": True, "log": "x", "log_truncated": False}

@@ -10,6 +10,7 @@ from typing import Literal, Self
 from pydantic import Field, model_validator
 
 from tic_manifest.model.base import Sha256Hex
+from tic_manifest.model.probe_code import Operators, Running
 from tic_manifest.model.probe_jit import JitEntry, JitFamily
 from tic_manifest.model.probe_parts import (
     Count,
@@ -30,6 +31,7 @@ class Module(Observed):
 
     `also`: files by which other entries of the search path answer to its name. `archive`: the file that it
     lies in where its own is not there. `code`: the byte code that was taken against its source, compiled.
+    `live_differs`: live functions (`name:line`) whose code the source does not compile to.
     """
 
     name: str
@@ -44,6 +46,7 @@ class Module(Observed):
     also: tuple[str, ...] = ()
     archive: str | None = None
     code: Literal["same", "differs"] | None = None
+    live_differs: tuple[str, ...] = ()
 
 
 class LinkMap(Observed):
@@ -92,6 +95,8 @@ class Inside(Observed):
     torch: Facts
     jit: Facts
     agent_effect: Facts
+    running: Running | Failed | None = None
+    operators: Operators | Failed | None = None
 
 
 class MissingLibrary(Observed):

@@ -15,6 +15,7 @@ from tic_manifest.rules import (
     probe_jit,
     probe_libraries,
     probe_python,
+    probe_running,
     probe_views,
     probe_worker,
 )
@@ -27,7 +28,8 @@ CHECKS: dict[str, tuple[Rule, ...]] = {
     "worker": (probe_worker.worker_exit,),
     "holder": (probe_worker.holder_missing,),
     "ownership": (probe_files.unowned, probe_host.host_injected),
-    "content": (probe_files.record_hash, probe_code.not_source),
+    "content": (probe_files.record_hash, probe_code.not_source, probe_running.not_source),
+    "running": (probe_running.patched, probe_running.overridden, probe_running.not_compared),
     "executing": (probe_files.mapped_not_disk, probe_files.mapped_deleted, probe_files.changed_since),
     "overlays": (
         probe_files.mount_covers_source,
@@ -96,6 +98,7 @@ def unobserved(view: View, name: str) -> str:
         "views": (_seen_twice(view), "no judged process was seen from inside and from outside"),
         "environment": (_environments(view), "no judged process gave its environment from inside"),
         "imports": (view.imports(), "no judged process gave a view from inside"),
+        "running": (probe_running.scans(view), "no judged process gave a view from inside"),
     }
     mapped = any(p.mapped for p in view.processes)
     seen, reason = known.get(name, (mapped, "no process was looked at while it was ready"))
@@ -110,6 +113,7 @@ def summary(view: View, name: str) -> str:
         "ownership": _ownership,
         "content": _content,
         "executing": _executing,
+        "running": probe_running.summary,
         "overlays": _overlays,
         "imports": _imports,
         "libraries": _libraries,

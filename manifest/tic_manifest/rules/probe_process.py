@@ -9,7 +9,8 @@ from tic_manifest.model.verdict import Check, Finding, State, Status
 from tic_manifest.rules.probe import judge_observation
 from tic_manifest.rules.probe_view import View
 
-OTHERS = ("worker", "holder")
+OTHERS = ("worker", "holder", "running")
+"""What only a started worker has, or a process that called the agent itself."""
 
 
 def judge_process(report: ProbeReport, policy: HostPolicy | None = None) -> tuple[list[Check], list[Finding]]:

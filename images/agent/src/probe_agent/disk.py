@@ -15,6 +15,7 @@ from .ldso import Linker
 from .order import order_dependent
 from .owners import Owners, scan_distributions, unique_folders
 from .places import add_rivals, archive_of
+from .running import Running
 from .undefined import Resolver, add_undefined
 
 SITE_NAMES = ("/site-packages/", "/dist-packages/")
@@ -56,13 +57,17 @@ class Analysis:
         self.jit()
         pth = self.pth_files()
         compilers = compiler_rows(self.root, report["seen"], self.environ())
-        owners = Owners(self.root, self.wanted(pth, compilers) | ledger_paths(report["jit"]))
+        running = [Running(self.root, view) for view in report["inside"] if "code" in view]
+        foreign = {self.canon(file) for one in running for file in one.files()}
+        foreign |= self.kernel_files() | ledger_paths(report["jit"])
+        owners = Owners(self.root, self.wanted(pth, compilers) | foreign)
         owners.read_records(report["distributions"])
         owners.read_debian()
         self.own_files(owners)
         self.own_modules(owners)
         self.own_ledger(owners)
         self.code()
+        self.running(running, owners)
         report["pth"] = [dict(row, owners=self.owned(owners, row["path"], row.get("sha256"))) for row in pth]
         rows = [dict(c, owners=self.owned(owners, self.canon(c["path"]), c.get("sha256"))) for c in compilers]
         report["jit"]["compilers"] = rows
@@ -227,6 +232,35 @@ class Analysis:
             if whole or not any(o.get("record") == "match" for o in m.get("owners", []))
         ]
         attempt(compare_bytecode, self.root, [m for m in rows if m.get("on_disk")], self.report["notes"])
+
+    def overrides(self) -> List[Json]:
+        """Operators that Python registered again, over all views."""
+        parts = [view.get("operators") for view in self.report["inside"]]
+        rows = [p.get("overrides") for p in parts if isinstance(p, dict)]
+        return [r for part in rows if isinstance(part, list) for r in part if isinstance(r, dict)]
+
+    def kernel_files(self) -> Set[str]:
+        """Files that registered them."""
+        return {self.canon(r["file"]) for r in self.overrides() if str(r.get("file")).startswith("/")}
+
+    def running(self, running: List[Running], owners: Owners) -> None:
+        """`running` of each view with a scan; owners of the files that foreign code comes from."""
+        for one in running:
+            one.view["running"] = attempt(one.run)
+            for row in one.view["running"].get("patched", []):
+                row["expected"] = one.modules.get(row["module"], {}).get("owners", [])
+                row["owners"] = self.owners_of(owners, row["file"])
+        for row in self.overrides():
+            row["owners"] = self.owners_of(owners, row["file"])
+
+    def owners_of(self, owners: Owners, path: str) -> List[Json]:
+        """Owners of a file by its name alone, its content compared too."""
+        if not path.startswith("/"):
+            return []
+        real = self.canon(path)
+        if real not in self.hashes:
+            self.hashes[real] = attempt(digest_path, self.root + real)
+        return self.owned(owners, real, self.hashes[real])
 
     def mounts(self) -> List[Json]:
         """Mounts of the processes with the code that each covers: shipped by a package, or by nobody."""

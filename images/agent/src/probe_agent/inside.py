@@ -24,6 +24,8 @@ from .base import (
 from .environment import libc_view
 from .inside_jit import jit_state
 from .ledger import link_map
+from .live_code import live_view
+from .operators import operators_view
 from .owners import scan_distributions
 from .procfs import read_stat
 from .symbols import symbol_bindings
@@ -180,6 +182,8 @@ PARTS: Dict[str, Callable[[], Any]] = {
     "parameters": parameters_view,
     "torch": torch_view,
     "jit": jit_state,
+    "operators": operators_view,
+    "code": live_view,
     "distributions": lambda: scan_distributions("", [p for p in sys.path if isinstance(p, str)]),
 }
 

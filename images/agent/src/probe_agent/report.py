@@ -96,6 +96,7 @@ def thinned(views: List[Json]) -> List[Json]:
         view["module_count"] = len(view["modules"])
         if view is not last[(view["pid"], view.get("start_ticks"))]:
             view["modules"] = []
+            view.pop("code", None)
     return views
 
 

@@ -161,4 +161,16 @@ CODES: tuple[Code, ...] = (
         remedy="delete the __pycache__ folder, or install the wheel again",
         source="rules/probe.md, finding 10; scenario 24",
     ),
+    Code(
+        name="CODE_PATCHED",
+        meaning="a name of a loaded module holds code from elsewhere, put there while the process ran",
+        remedy="bring the change into the package's own pull request, or ship the file that makes it",
+        source="rules/probe.md, finding 10; issue 5",
+    ),
+    Code(
+        name="OP_OVERRIDE",
+        meaning="an operator of torch runs a kernel that Python code registered over the built-in one",
+        remedy="take the registration out, or ship the file that makes it in a package of the image",
+        source="rules/probe.md, scenario 30",
+    ),
 )
