@@ -45,7 +45,7 @@ class Module(Observed):
     owners: tuple[Owner, ...] = ()
     also: tuple[str, ...] = ()
     archive: str | None = None
-    code: Literal["same", "differs"] | None = None
+    code: Literal["same", "differs", "unsure"] | None = None
     live_differs: tuple[str, ...] = ()
 
 

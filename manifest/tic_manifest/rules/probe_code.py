@@ -12,6 +12,7 @@ from tic_manifest.rules.probe_view import View
 
 RAY = re.compile(r"^(.*/runtime_resources/(?:working_dir|py_modules)_files/_ray_pkg_[0-9a-f]+)(?:/|$)")
 OUTSIDE = frozenset({"input", "output"})
+BYTECODE = {"differs": Status.FAIL, "unsure": Status.INCONCLUSIVE}
 
 
 def shadows(view: View) -> list[Finding]:
@@ -86,16 +87,19 @@ def ray_working_dir(view: View) -> list[Finding]:
 
 
 def not_source(view: View) -> list[Finding]:
-    """CODE_NOT_SOURCE: the source says one thing, the byte code that the interpreter takes another."""
+    """CODE_NOT_SOURCE: the source says one thing, the byte code that the interpreter takes another.
+
+    Inconclusive where only the instructions differ: another release of the interpreter may have made them.
+    """
     return [
         finding(
             "CODE_NOT_SOURCE",
-            Status.FAIL,
+            BYTECODE[module.code],
             module.name,
             expected="byte code that the source compiles to",
             actual=module.cached,
             evidence={"role": view.role, "file": module.file, "source_sha256": module.sha256},
         )
         for module in view.modules()
-        if module.code == "differs"
+        if module.code in BYTECODE
     ]

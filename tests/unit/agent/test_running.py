@@ -96,6 +96,28 @@ def test_a_live_function_equals_its_source_after_it_got_hot(agent: ModuleType, t
     assert (code.co_firstlineno, agent.code_digest(code, {})) in rows
 
 
+@pytest.mark.parametrize(
+    ("other_release", "live", "differs", "unsure"),
+    [
+        (False, "return a + b", [["f", 1]], 0),  # other instructions, by the very release that compares
+        (True, "return a + b", [], 1),  # another release may have made them
+        (True, "return a - g", [["f", 1]], 0),  # another name: no release makes that
+        (True, "return a - b", [], 0),
+    ],
+)
+def test_other_instructions_prove_a_change_only_within_one_release(
+    agent: ModuleType, tmp_path: Path, other_release: bool, live: str, differs: list[Any], unsure: int
+) -> None:
+    file = tmp_path / "m.py"
+    file.write_text("def f(a, b, c):\n    return a - b\n")
+    names: dict[str, Any] = {}
+    exec(compile(f"def f(a, b, c):\n    {live}\n", str(file), "exec", dont_inherit=True), names)
+    rows = [["f", 1, agent.code_digest(names["f"].__code__, {})]]
+    row = {"name": "m", "file": str(file), "live": rows, "attributes": [], "optimize": 0}
+    answer = agent.judge_source("", {**row, "other_release": other_release})
+    assert (answer["differs"], answer["unsure"]) == (differs, unsure)
+
+
 class Trap(ModuleType):
     """A module that would do things when it is asked for names."""
 

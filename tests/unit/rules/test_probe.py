@@ -129,6 +129,8 @@ TABLE: list[tuple[str, Callable[[Json], object], str, str, Status, str]] = [
      Status.FAIL, RAY),
     ("byte code", shadow(f"{SITE}/demo.py", also=[], code="differs"), "content", "CODE_NOT_SOURCE", Status.FAIL,
      "demo"),
+    ("byte code of a release", shadow(f"{SITE}/demo.py", also=[], code="unsure"), "content", "CODE_NOT_SOURCE",
+     Status.INCONCLUSIVE, "demo"),
     ("archive", shadow("/x/a.zip/demo.py", also=[], on_disk=False, archive="/x/a.zip", owners=[]), "ownership",
      "UNOWNED_FILE", Status.FAIL, "/x/a.zip"),
     ("written later", lambda r: (process(r).update(started_ns=10**18), r["files"][0].update(mtime_ns=10**18 + 10**9)),

@@ -17,6 +17,7 @@ MAX_FUNCTIONS = 300_000
 MAX_SLOTS = 30_000
 SCAN_SECONDS = 30.0
 DEEP = 4
+MAX_NESTED = 100
 ITERABLE_COROUTINE = 0x100  # types.coroutine sets this flag on a copy of the code
 Digests = Dict[int, Tuple[Any, str]]
 
@@ -51,26 +52,38 @@ def plain_function(value: Any) -> Any:
 
 
 def code_digest(code: Any, memory: Digests, depth: int = 0) -> str:
-    """sha256 over what a code object does: without file name, its own name and columns of lines."""
+    """`SHAPE.CODE`, two sha256 over what a code object does, without file name, own name and columns.
+
+    SHAPE is over names and constants, which every release of one minor version makes alike; CODE over the
+    instructions, which a release may make in another way (seen: 3.11.2 and 3.11.7).
+    """
     if id(code) in memory:
         return memory[id(code)][1]
-    state = hashlib.sha256()
     flags = code.co_flags & ~ITERABLE_COROUTINE
     head = (code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_firstlineno, flags)
     names = (code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars)
-    state.update(repr((head, names, code.co_code, getattr(code, "co_exceptiontable", b""))).encode())
-    state.update(constant(code.co_consts, memory, depth).encode("utf-8", "backslashreplace"))
-    found = state.hexdigest()[:32]
+    shape = hashlib.sha256(repr((head, names)).encode())
+    shape.update(constant(code.co_consts, memory, depth).encode("utf-8", "backslashreplace"))
+    run = hashlib.sha256(repr((code.co_code, getattr(code, "co_exceptiontable", b""))).encode())
+    for inner in code.co_consts:
+        if type(inner) is types.CodeType and depth < MAX_NESTED:
+            run.update(code_digest(inner, memory, depth + 1).partition(".")[2].encode())
+    found = "%s.%s" % (shape.hexdigest()[:32], run.hexdigest()[:32])
     memory[id(code)] = (code, found)  # kept alive, so that its number stays its own
     return found
 
 
+def shape_of(digest: str) -> str:
+    """The part of a digest that every release of one minor version makes alike."""
+    return digest.partition(".")[0]
+
+
 def constant(value: Any, memory: Digests, depth: int) -> str:
     """A constant as text: equal text for equal constants of equal types."""
-    if depth > 100:
+    if depth > MAX_NESTED:
         return "deep"
     if type(value) is types.CodeType:
-        return "code:" + code_digest(value, memory, depth + 1)
+        return "code:" + shape_of(code_digest(value, memory, depth + 1))
     if type(value) is tuple:
         return "(%s)" % ",".join(constant(v, memory, depth + 1) for v in value)
     if type(value) is frozenset:

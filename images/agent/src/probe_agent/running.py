@@ -15,10 +15,11 @@ import types
 from typing import Any, Dict, Iterator, List, Optional, Set, Tuple
 
 from .base import Budget, Json, attempt, clean, read_file
-from .live_code import Digests, code_digest
+from .live_code import Digests, code_digest, shape_of
 
 COMPILE_SECONDS = 300.0
 MAX_REPORTED = 100
+RELEASE = sys.version.split(" ")[0]
 Fact = Tuple[str, Optional[str]]
 
 
@@ -112,8 +113,11 @@ def judge_source(root: str, row: Json) -> Json:
     if row["live"]:
         code = compile(source, row["file"], "exec", dont_inherit=True, optimize=row["optimize"])
         known = compiled_digests(code)
-        differs = [[name, line] for name, line, digest in row["live"] if (line, digest) not in known]
+        other = [one for one in row["live"] if (one[1], one[2]) not in known]
+        shapes = {(line, shape_of(digest)) for line, digest in known} if row.get("other_release") else set()
+        differs = [[name, line] for name, line, digest in other if (line, shape_of(digest)) not in shapes]
         answer["differs"] = differs[:MAX_REPORTED]
+        answer["unsure"] = len(other) - len(differs)
     return answer
 
 
@@ -191,21 +195,25 @@ class Running:
         """`running` of the view: counts, `patched` slots, and why something was not compared."""
         live = self.code.get("live")
         version = str(self.view["python"].get("version")).split(" ")[0]
-        own = ".".join(str(n) for n in sys.version_info[:2])  # releases of one minor version compile alike
+        own = ".".join(str(n) for n in sys.version_info[:2])  # another minor version has other instructions
         answers: Dict[str, Json] = {}
         reason = self.code.get("error")
         if reason is None and not version.startswith(own + "."):
             reason = "its Python is %s, the agent's %s" % (clean(version, 40), own)
         if reason is None and isinstance(live, dict):
-            answers, reason = compile_in_child(self.root, self._rows(live), COMPILE_SECONDS)
+            answers, reason = compile_in_child(self.root, self._rows(live, version), COMPILE_SECONDS)
         compared = sum(self._differs(answers.get(n, {}), n, len(rows)) for n, rows in (live or {}).items())
+        unsure = sum(a.get("unsure", 0) for a in answers.values())
+        if unsure and reason is None:
+            said = "%d functions have other instructions; Python %s compiled them, the agent's is %s"
+            reason = said % (unsure, clean(version, 40), RELEASE)
         return {
-            "functions": self.code.get("functions", 0), "compared": compared, "reason": reason,
+            "functions": self.code.get("functions", 0), "compared": compared - unsure, "reason": reason,
             "cut_short": bool(self.code.get("cut_short")), "foreign": len(self.foreign),
             "patched": self._patched(answers)[:1000],
         }  # fmt: skip
 
-    def _rows(self, live: Json) -> List[Json]:
+    def _rows(self, live: Json, version: str) -> List[Json]:
         slots: Dict[str, List[str]] = {}
         for slot in self.foreign:
             slots.setdefault(slot["module"], []).append(slot["attribute"])
@@ -216,6 +224,7 @@ class Running:
             if isinstance(file, str) and file.startswith("/") and file.endswith(".py"):
                 row: Json = {"name": name, "file": file, "live": live.get(name, [])}
                 row.update(attributes=slots.get(name, []), optimize=int(flags.get("optimize", 0)))
+                row["other_release"] = version != RELEASE
                 rows.append(row)
         return rows
 
