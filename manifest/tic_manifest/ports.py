@@ -78,6 +78,9 @@ class SourceGit(Protocol):
     def submodules(self, commit: GitCommit) -> tuple[Submodule, ...]:
         """Gitlinks of a commit's tree with their URLs."""
 
+    def keep_files(self, commit: GitCommit) -> None:
+        """Make every file of a commit's tree present, so that it is exported with no network."""
+
     def export(self, commit: GitCommit, target: Path) -> GitTree:
         """Write the tree of a commit below `target`; the tree id recomputed from what was written."""
 

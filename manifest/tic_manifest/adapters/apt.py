@@ -119,9 +119,17 @@ class _Apt:
         while running.poll() is None:
             time.sleep(_POLL_SECONDS)
             archives = (self.folder / "cache/archives").rglob("*.deb")
-            now = sum(path.stat().st_size for path in archives if path.exists())
+            now = sum(map(_size, archives))
             advance(max(0, now - seen))
             seen = max(seen, now)
+
+
+def _size(path: Path) -> int:
+    """Bytes of a file that apt may have moved to its place meanwhile."""
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return 0
 
 
 def _install(wanted: Sequence[str], *options: str) -> list[str]:

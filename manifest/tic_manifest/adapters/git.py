@@ -244,10 +244,14 @@ class GitMirror:
         entries = tree_entries(self.runner, self.path, _oid(commit))
         return listing_bytes(raw, ((one.mode, one.oid, one.path) for one in entries))
 
+    def keep_files(self, commit: GitCommit) -> None:
+        """Make every file of the tree present, in one fetch. Raises UnavailableError OBJECTS_MISSING."""
+        self.need(one.oid for one in tree_entries(self.runner, self.path, _oid(commit)) if one.kind == "blob")
+
     def export(self, commit: GitCommit, target: Path) -> GitTree:
         """Write the tree below `target`. Raises RefusedError TREE_MISMATCH when another tree came out."""
         expected = self.tree_of(commit)
-        self.need(one.oid for one in tree_entries(self.runner, self.path, _oid(commit)) if one.kind == "blob")
+        self.keep_files(commit)
         actual = export_tree(self.runner, self.path, _oid(commit), target)
         if actual != expected:
             raise RefusedError(

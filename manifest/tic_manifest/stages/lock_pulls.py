@@ -41,6 +41,7 @@ def _locked(name: str, pull: PullRequest, git: SourceGit, forge: Forge) -> Locke
     merge_base = git.merge_base(pull.base, pull.head)
     if merge_base is None:
         raise _wrong("NO_COMMON_HISTORY", name, "base and head share no history", pull.base, pull.head)
+    git.keep_files(pull.head)  # a build has no network
     return LockedPullRequest(
         name=name,
         row=row_of(name, pull),

@@ -135,6 +135,17 @@ def test_the_export_fetches_the_tree_in_one_go(bench: Bench) -> None:
     assert (bench.tmp / "out/d/7.txt").read_text() == "file 7\n"
 
 
+def test_files_that_are_kept_are_exported_with_no_server(bench: Bench) -> None:
+    server = bench.server()
+    one = bench.mirror(server)
+    before = server.wanted()
+    one.keep_files(bench.feat)
+    assert server.wanted() == before + 1
+    server.close()
+    one.export(bench.feat, bench.tmp / "out")
+    assert (bench.tmp / "out/new.txt").read_text() == edited(9, "renamed here")
+
+
 def test_criss_cross_bases_are_merged_from_fetched_blobs(bench: Bench) -> None:
     source = bench.source
     git(source, "checkout", "-q", "-b", "x", bench.own)
