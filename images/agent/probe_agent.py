@@ -4306,16 +4306,17 @@ class FileTable:
             return {"executing": {"verdict": verdict, "reason": "memory, not a file", "bytes": 0}}
         opened = open_mapped(pid, root, key, segments[0])
         row: Json = {"identity": opened.identity, "read_by": opened.how}
+        if any(s.executable for s in segments):
+            row["kernel"] = kernel_build_id(pid, segments[0].start)
         if opened.fd < 0:
             row["executing"] = {"verdict": "unverifiable", "reason": opened.reason, "bytes": 0}
+            self.rows[index].setdefault("hash_reason", opened.reason)
             return row
         try:
             self._describe(opened.fd, index)
             row["executing"] = compare_executable(pid, opened.fd, segments)
         finally:
             os.close(opened.fd)
-        if any(s.executable for s in segments):
-            row["kernel"] = kernel_build_id(pid, segments[0].start)
         return row
 
     def _row(self, root: str, key: FileKey) -> int:
