@@ -32,8 +32,6 @@ from tic_manifest.model.gate import (
 from tic_manifest.model.receipt import GateBody
 from tic_manifest.model.verdict import Outcome
 from tic_manifest.rules.gate import judge
-from tic_manifest.rules.gate_stack import owner
-from tic_manifest.rules.gate_trunk import is_trunk
 
 BASE, HEAD, TIP, OTHER, TREE = ("b" * 40, "a" * 40, "c" * 40, "d" * 40, "e" * 40)
 
@@ -385,22 +383,3 @@ def test_the_verdict_follows_from_the_receipt_alone() -> None:
     body = GateBody(facts=GateFacts(policy=GatePolicy(), pulls=(facts(pull=pull(draft=True)),)))
     again = GateBody.model_validate_json(canonical_bytes(body))
     assert judge(again.facts) == judge(body.facts)
-
-
-def test_owner() -> None:
-    assert owner(7, 3, None, None) == (True, "lower number")
-    assert owner(7, 9, None, None) == (False, "lower number")
-    assert owner(7, 3, None, "ours") == (False, "authorship")
-    assert owner(7, 9, "theirs", "ours") == (True, "declaration")
-
-
-@pytest.mark.parametrize(
-    ("branch", "glob", "yes"),
-    [
-        ("main", "main", True), ("mainx", "main", False), ("releases/1", "releases/*", True),
-        ("releases/1/x", "releases/*", False), ("core_r0.16.0", "core_r*", True), ("a.b", "a?b", True),
-        ("a/b", "a?b", False), ("axb", "a.b", False), ("main\n", "main", False),
-    ],
-)  # fmt: skip
-def test_trunks(branch: str, glob: str, yes: bool) -> None:
-    assert is_trunk(branch, [glob]) is yes
