@@ -3113,6 +3113,7 @@ class Running:
         code = view.pop("code", None)
         self.code: Json = code if isinstance(code, dict) else {"error": "no scan"}
         self.modules = {m["name"]: m for m in view["modules"]}
+        self.asked: Set[str] = set()
         self.foreign: List[Json] = [r for r in self._list("foreign") if isinstance(r, dict)]
 
     def _list(self, key: str) -> List[Any]:
@@ -3136,6 +3137,8 @@ class Running:
             answers, reason = compile_in_child(self.root, self._rows(live, version), COMPILE_SECONDS)
         compared = sum(self._differs(answers.get(n, {}), n, len(rows)) for n, rows in (live or {}).items())
         unsure = sum(a.get("unsure", 0) for a in answers.values())
+        if reason is None:
+            reason = self._unread(answers, live or {})
         if unsure and reason is None:
             said = "%d functions have other instructions; Python %s compiled them, the agent's is %s"
             reason = said % (unsure, clean(version, 40), RELEASE)
@@ -3158,7 +3161,14 @@ class Running:
                 row.update(attributes=slots.get(name, []), optimize=int(flags.get("optimize", 0)))
                 row["other_release"] = version != RELEASE
                 rows.append(row)
+        self.asked = {row["name"] for row in rows}
         return rows
+
+    def _unread(self, answers: Dict[str, Json], live: Json) -> Optional[str]:
+        """Modules with functions that live, whose source was asked for and gave no answer."""
+        missing = sorted(n for n in live if n in self.asked and "differs" not in answers.get(n, {}))
+        said = "%d sources were not compiled: %s"
+        return said % (len(missing), clean(missing[0], 200)) if missing else None
 
     def _differs(self, answer: Json, name: str, count: int) -> int:
         if "differs" not in answer:

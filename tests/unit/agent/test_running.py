@@ -211,6 +211,28 @@ def test_broken_sources_are_no_answer_and_no_crash(agent: ModuleType, tmp_path: 
     assert "differs" not in answers.get("broken", {})
 
 
+@pytest.mark.parametrize(
+    ("source", "reason"), [("def f(): pass\n", None), ("def f(:\n", "1 sources"), (None, "1 s")]
+)
+def test_a_source_that_gives_no_answer_is_said(
+    agent: ModuleType, tmp_path: Path, source: str | None, reason: str | None
+) -> None:
+    file = tmp_path / "m.py"
+    if source:
+        file.write_text(source)
+    names: dict[str, Any] = {}
+    exec(compile("def f(): pass\n", str(file), "exec", dont_inherit=True), names)
+    live = {"m": [["f", 1, agent.code_digest(names["f"].__code__, {})]]}
+    view = {
+        "modules": [{"name": "m", "file": str(file)}],
+        "python": {"version": sys.version, "flags": {}},
+        "code": {"functions": 1, "live": live, "foreign": []},
+    }
+    said = agent.Running("", view).run()
+    assert said["reason"] == reason if reason is None else said["reason"].startswith(reason)
+    assert said["compared"] == (0 if reason else 1)
+
+
 DUMP = """name: aten::mm
 schema: aten::mm(Tensor self, Tensor mat2) -> Tensor
 debug: registered at /b/RegisterSchema.cpp:6
