@@ -88,7 +88,9 @@ def running(
     from tic_manifest.model.probe import ProbeReport
     from tic_manifest.rules.probe_process import judge_process, unreadable
 
-    policy = read_recipe(_bytes_of(recipe_file), str(recipe_file)).policy if recipe_file else None
+    policy = None
+    if recipe_file:
+        policy = read_recipe(wiring.read_person_file(recipe_file), str(recipe_file)).policy
     agent = find_agent(agent_file)
     if pid is None:
         from tic_manifest.adapters.container_pid import host_pid
@@ -100,13 +102,6 @@ def running(
     checks, findings = judge_process(seen, policy)
     subject = f"container {container}, pid {pid}" if container else f"pid {pid}"
     return report("probe", checks, findings, subjects=[subject])
-
-
-def _bytes_of(recipe_file: Path) -> bytes:
-    try:
-        return recipe_file.read_bytes()
-    except OSError as error:
-        raise PersonError("RECIPE", "the recipe cannot be read", where=str(recipe_file)) from error
 
 
 def run_probe(ctx: click.Context, session: Session, build: Receipt) -> Receipt:

@@ -37,6 +37,15 @@ def test_a_pipe_that_nobody_writes_to_is_not_waited_for(tmp_path: Path) -> None:
     assert "no regular file" in done.stderr
 
 
+def test_a_probe_does_not_wait_for_its_recipe_either(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "recipe.yaml")
+    argv = ["probe", "--pid", str(os.getpid()), "--recipe", str(tmp_path / "recipe.yaml")]
+    command = [sys.executable, "-m", "tic_manifest", *argv]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 2
+    assert "no regular file" in done.stderr
+
+
 @pytest.mark.parametrize("name", ["/dev/zero", "."])
 def test_what_is_no_file_is_not_read(name: str) -> None:
     with pytest.raises(PersonError) as caught:
